@@ -1,0 +1,59 @@
+//! The command line: arguments → [`Config`](lookalike::config::Config) → library.
+
+mod args;
+mod dedup;
+mod pages;
+mod progress;
+mod recluster;
+mod table;
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::Parser;
+use lookalike::error::Error;
+
+use args::{Arguments, Command};
+
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// How a command ended, other than by an error.
+pub(crate) enum Ending {
+    /// All done.
+    Done,
+    /// Done, but records were skipped.
+    Skipped,
+}
+
+const FAILED: u8 = 1;
+const WRONG_USAGE: u8 = 2;
+const SKIPPED: u8 = 3;
+
+fn main() -> ExitCode {
+    match run(Arguments::parse()) {
+        Ok(Ending::Done) => ExitCode::SUCCESS,
+        Ok(Ending::Skipped) => ExitCode::from(SKIPPED),
+        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            // If standard error is gone too, there is nobody left to tell.
+            let _ = writeln!(io::stderr(), "error: {error:#}");
+            let usage = matches!(error.downcast_ref(), Some(Error::Usage(_)));
+            ExitCode::from(if usage { WRONG_USAGE } else { FAILED })
+        }
+    }
+}
+
+fn run(arguments: Arguments) -> anyhow::Result<Ending> {
+    match arguments.command {
+        Command::Dedup(arguments) => dedup::run(*arguments),
+        Command::Recluster(arguments) => recluster::run(&arguments),
+        Command::Completions { shell } => pages::completions(shell),
+        Command::Man { directory } => pages::man(directory.as_deref()),
+    }
+}
+
+/// Whoever read our output has had enough; that is no error.
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
+}

@@ -1,0 +1,66 @@
+//! The summary a person sees at the end of a run.
+
+use std::io::{self, IsTerminal, Write};
+
+use lookalike::pipeline::Outcome;
+
+use crate::args::TalkingArguments;
+
+/// A number with a comma every three digits.
+pub(crate) fn thousands(number: u64) -> String {
+    indicatif::HumanCount(number).to_string()
+}
+
+/// Seconds for people.
+pub(crate) fn duration(seconds: f64) -> String {
+    if seconds < 90.0 {
+        format!("{seconds:.1} s")
+    } else if seconds < 5400.0 {
+        format!("{:.0} min", seconds / 60.0)
+    } else {
+        format!("{:.1} h", seconds / 3600.0)
+    }
+}
+
+/// Prints the summary to a terminal, and what must not be missed to anybody.
+pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result<()> {
+    if talking.quiet {
+        return Ok(());
+    }
+    let mut out = io::stderr().lock();
+    let summary = &outcome.summary;
+    let skipped: u64 = summary.skipped.values().sum();
+    if skipped > 0 {
+        writeln!(out, "{} records were skipped; all are listed in {}", thousands(skipped), outcome.output.join("skipped.jsonl").display())?;
+        for (record, count) in outcome.skipped_examples.iter().map(|record| (record, summary.skipped[record.kind.name()])) {
+            writeln!(out, "  {:<14} {:>8}  first: {record}", record.kind.name(), thousands(count))?;
+        }
+    }
+    if !out.is_terminal() {
+        return Ok(());
+    }
+    let share = |part: u64| format!("{:5.1} %", part as f64 * 100.0 / summary.pages.max(1) as f64);
+    let mut row = |label: &str, number: u64, note: String| writeln!(out, "  {label:<22} {:>12}  {note}", thousands(number));
+    row("pages", summary.pages, String::new())?;
+    row("kept", summary.kept, share(summary.kept))?;
+    row("exact copies", summary.kinds["exact"], share(summary.kinds["exact"]))?;
+    row("near-duplicates", summary.kinds["near"], share(summary.kinds["near"]))?;
+    row("clusters", summary.clusters, format!("largest {}", thousands(summary.largest_cluster)))?;
+    row("verified pairs", summary.pairs, format!("of {} compared", thousands(summary.compared_pairs)))?;
+    for (kind, label) in [("short", "too short to compare"), ("empty", "empty")] {
+        if summary.kinds[kind] > 0 {
+            row(label, summary.kinds[kind], "kept".to_owned())?;
+        }
+    }
+    if summary.repeated_ids > 0 {
+        row("repeated ids", summary.repeated_ids, "renamed id@file:record".to_owned())?;
+    }
+    if summary.capped_buckets > 0 {
+        row("crowded buckets", summary.capped_buckets, "see the report".to_owned())?;
+    }
+    if let Some(large) = summary.large_clusters.first() {
+        row("large clusters", summary.large_clusters.len() as u64, format!("look at {} ({} pages)", large.cluster, thousands(large.size)))?;
+    }
+    let seconds: f64 = outcome.stages.iter().map(|stage| stage.elapsed.as_secs_f64()).sum();
+    writeln!(out, "\n  {} in {}; look at {}", outcome.output.display(), duration(seconds), outcome.output.join("report.html").display())
+}

@@ -1,0 +1,203 @@
+//! Everything that can stop a run, with the facts a person needs to go on.
+//!
+//! A record that cannot be used does not stop a run: it becomes a [`SkippedRecord`], is counted by
+//! kind and listed. Only `--strict` turns the first one into [`Error::Strict`].
+
+use std::fmt;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+/// The result of everything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why a run stopped.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// The request itself makes no sense; the message names the flag and the way out.
+    #[error("{0}")]
+    Usage(String),
+    /// An input that was named does not exist.
+    #[error("{}: no such file or directory", path.display())]
+    NotFound {
+        /// The input as it was given.
+        path: PathBuf,
+    },
+    /// A file that was named on purpose is in no format we read.
+    #[error("{}: {reason}\n  formats: {}\n  use --format to say which one it is", path.display(), crate::read::Format::list())]
+    UnknownFormat {
+        /// The file.
+        path: PathBuf,
+        /// What was found in it.
+        reason: String,
+    },
+    /// There was nothing to work on.
+    #[error("no pages found in {inputs}{hint}")]
+    NoPages {
+        /// The inputs as they were given.
+        inputs: String,
+        /// What may have gone wrong, or nothing.
+        hint: String,
+    },
+    /// The output directory holds something that is not a result of ours.
+    #[error(
+        "{}: exists and is not a lookalike result; choose another --output, or use --force to write into it (files of other names stay)",
+        path.display()
+    )]
+    OutputNotOurs {
+        /// The output directory.
+        path: PathBuf,
+    },
+    /// Another run holds the lock on the output directory.
+    #[error("{}: another lookalike run is writing here; wait for it or choose another --output", path.display())]
+    Locked {
+        /// The output directory.
+        path: PathBuf,
+    },
+    /// Reading or writing failed.
+    #[error("{}: cannot {action}: {source}{}", path.display(), remedy(source))]
+    Io {
+        /// The file or directory.
+        path: PathBuf,
+        /// The verb: "read", "write", "create", ….
+        action: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// A Parquet file could not be read or written.
+    #[error("{}: {reason}", path.display())]
+    Parquet {
+        /// The file.
+        path: PathBuf,
+        /// What the Parquet library said.
+        reason: String,
+    },
+    /// A record was unusable and `--strict` was given.
+    #[error("{0}; stopped here because of --strict (without it, the record is skipped and counted)")]
+    Strict(SkippedRecord),
+    /// An input is not the same as it was a moment ago.
+    #[error("{source_name}: record {record} changed while the run was reading it; run again when nothing writes to the input")]
+    InputChanged {
+        /// The source that changed.
+        source_name: String,
+        /// The record whose text is different now.
+        record: u64,
+    },
+    /// A directory that should hold a result does not, or the result is damaged.
+    #[error("{}: {reason}", path.display())]
+    BadResult {
+        /// The directory or file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// The memory ceiling is below what the pages need at the least.
+    #[error("--memory {} is too little: {pages} pages need at least {} (base + {bytes_a_page} bytes a page)", crate::config::format_bytes(*given), crate::config::format_bytes(*needed))]
+    MemoryFloor {
+        /// The ceiling that was given.
+        given: u64,
+        /// The least that would do.
+        needed: u64,
+        /// Pages seen when the floor was reached.
+        pages: u64,
+        /// The cost of one page.
+        bytes_a_page: u64,
+    },
+}
+
+impl Error {
+    /// An [`Error::Io`] at `path`, shaped for `map_err`.
+    pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
+        let path = path.to_path_buf();
+        move |source| Error::Io { path, action, source }
+    }
+}
+
+fn remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::StorageFull => {
+            "; free some space or choose an --output on another disk, then run again (nothing half-written was left)"
+        }
+        io::ErrorKind::PermissionDenied => "; check the permissions, or choose another path",
+        _ => "",
+    }
+}
+
+/// Why one record could not be used.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum SkipKind {
+    /// The line is not JSON, or not an object.
+    BadJson,
+    /// The record cannot be parsed as CSV.
+    BadCsv,
+    /// The record has no text field.
+    MissingField,
+    /// A field is there, but is not of a type we can use.
+    WrongType,
+    /// The bytes are not UTF-8 where they must be.
+    InvalidUtf8,
+    /// The record is larger than `--max-page`.
+    TooLarge,
+    /// Compressed data ends early or is damaged.
+    Damaged,
+    /// The file could not be read.
+    Unreadable,
+}
+
+impl SkipKind {
+    /// The name used in `skipped.jsonl` and `summary.json`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            SkipKind::BadJson => "bad_json",
+            SkipKind::BadCsv => "bad_csv",
+            SkipKind::MissingField => "missing_field",
+            SkipKind::WrongType => "wrong_type",
+            SkipKind::InvalidUtf8 => "invalid_utf8",
+            SkipKind::TooLarge => "too_large",
+            SkipKind::Damaged => "damaged",
+            SkipKind::Unreadable => "unreadable",
+        }
+    }
+}
+
+/// A record that could not be used: what, where, why.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SkippedRecord {
+    /// The kind it is counted under.
+    pub kind: SkipKind,
+    /// The source file.
+    pub source: String,
+    /// The record's number in the source, from 1; none if the whole source is meant.
+    pub record: Option<u64>,
+    /// The byte at which it starts, in the decompressed source.
+    pub byte: Option<u64>,
+    /// What is wrong, for a person.
+    pub reason: String,
+    /// Its first bytes, readable.
+    pub first_bytes: String,
+}
+
+impl SkippedRecord {
+    /// The first bytes of a record as printable text of bounded length.
+    #[must_use]
+    pub fn excerpt(bytes: &[u8]) -> String {
+        const EXCERPT_BYTES: usize = 80;
+        String::from_utf8_lossy(&bytes[..bytes.len().min(EXCERPT_BYTES)]).into_owned()
+    }
+}
+
+impl fmt::Display for SkippedRecord {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.source)?;
+        if let Some(record) = self.record {
+            write!(f, ": record {record}")?;
+        }
+        if let Some(byte) = self.byte {
+            write!(f, " at byte {byte}")?;
+        }
+        write!(f, ": {}", self.reason)
+    }
+}

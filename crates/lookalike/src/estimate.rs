@@ -1,0 +1,128 @@
+//! `--dry-run`: what would be read, and what it would take, from a sample of the input.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::time::Instant;
+
+use crate::config::{Config, RunOptions};
+use crate::error::{Error, Result};
+use crate::method::Plan;
+use crate::page_table::BYTES_A_PAGE;
+use crate::parallel::in_order;
+use crate::pipeline::{BASE_BYTES, new_reading};
+use crate::read::{Batch, Sources, discover};
+use crate::sketch::sketcher::Sketcher;
+
+/// Bytes that are read to estimate the rest from.
+const SAMPLE_BYTES: u64 = 16 << 20;
+
+/// Candidate pages are assumed to be this share of all pages.
+const CANDIDATE_SHARE: f64 = 0.3;
+/// What comes after sketching, in units of the time it takes.
+const LATER_STAGES: f64 = 0.6;
+
+/// What a run would take.
+#[derive(Debug)]
+pub struct Estimate {
+    /// What would be read.
+    pub sources: Sources,
+    /// Size of all sources on disk.
+    pub bytes: u64,
+    /// Pages, estimated unless all were read.
+    pub pages: u64,
+    /// Whether the sample was the whole input.
+    pub exact: bool,
+    /// Tokens a page.
+    pub tokens_a_page: f64,
+    /// Wall-clock time.
+    pub seconds: f64,
+    /// Memory that would be used below the ceiling.
+    pub memory_bytes: u64,
+    /// The least `--memory` that is accepted.
+    pub memory_floor_bytes: u64,
+    /// Size of the result, and of temporary files at the same time.
+    pub disk_bytes: u64,
+    /// Records of the sample that could not be used.
+    pub skipped: u64,
+    /// Bands and rows that would be used.
+    pub plan: Plan,
+}
+
+/// Reads a sample and estimates; writes nothing.
+///
+/// # Errors
+/// As the run itself would: missing inputs, unknown formats.
+pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
+    config.check()?;
+    if options.inputs.iter().any(|input| input == "-") {
+        return Err(Error::Usage("--dry-run cannot look at standard input without using it up; give a file".to_owned()));
+    }
+    let plan = Plan::new(config);
+    let sources = discover(&options.inputs, config.format, &options.output, Path::new(""))?;
+    let reading = new_reading(config, &sources.list);
+    let bytes: u64 = sources.list.iter().map(|source| source.bytes).sum();
+    let (mut pages, mut tokens, mut text_bytes, mut skipped, mut exact) = (0u64, 0u64, 0u64, 0u64, true);
+    let started = Instant::now();
+    in_order(
+        options.threads,
+        |jobs| reading.read_all(jobs),
+        || Sketcher::new(&plan, config.keep_case),
+        |sketcher, batch: Batch| {
+            let mut sums = [0u64; 4];
+            batch.visit(&reading, &mut |found| {
+                match found {
+                    Ok(page) => {
+                        let facts = sketcher.read(&page);
+                        sums[0] += 1;
+                        sums[1] += u64::from(facts.tokens);
+                        sums[2] += page.length;
+                        if facts.tokens > 0 {
+                            sketcher.keys().for_each(drop);
+                        }
+                    }
+                    Err(_) => sums[3] += 1,
+                }
+                Ok(())
+            })?;
+            Ok(sums)
+        },
+        |[more_pages, more_tokens, more_bytes, more_skipped]| {
+            pages += more_pages;
+            tokens += more_tokens;
+            text_bytes += more_bytes;
+            skipped += more_skipped;
+            exact = text_bytes < SAMPLE_BYTES;
+            Ok(if exact { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
+        },
+    )?;
+    let elapsed = started.elapsed().as_secs_f64();
+    let read = reading.bytes_read.load(Ordering::Relaxed).max(1);
+    let factor = if exact { 1.0 } else { (bytes as f64 / read as f64).max(1.0) };
+    let all_pages = scale(pages, factor);
+    let tokens_a_page = tokens as f64 / pages.max(1) as f64;
+    let keys = plan.bands.bands as u64 * 8 * all_pages;
+    let sets = scale(tokens, factor * CANDIDATE_SHARE) * 8;
+    let floor = BASE_BYTES + all_pages * BYTES_A_PAGE;
+    let wanted = floor + keys + sets;
+    let spilled = wanted.saturating_sub(options.memory_bytes.max(floor));
+    Ok(Estimate {
+        bytes,
+        pages: all_pages,
+        exact,
+        tokens_a_page,
+        seconds: elapsed * factor * (1.0 + LATER_STAGES),
+        memory_bytes: wanted.min(options.memory_bytes.max(floor)),
+        memory_floor_bytes: floor,
+        disk_bytes: bytes + all_pages * 100 + spilled,
+        skipped,
+        plan,
+        sources,
+    })
+}
+
+fn scale(count: u64, factor: f64) -> u64 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // an estimate of something countable
+    let scaled = (count as f64 * factor).round() as u64;
+    scaled
+}

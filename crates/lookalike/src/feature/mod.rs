@@ -1,0 +1,3 @@
+//! Tokens → features: what two pages can have in common.
+
+pub mod shingle;

@@ -1,0 +1,47 @@
+//! lookalike finds the pages that are the same page.
+//!
+//! Pages come in as files ([`read`]), become tokens ([`text`]), features ([`feature`]) and sketches
+//! ([`sketch`]); pages with sketches in common are candidates ([`candidate`]), are compared exactly
+//! ([`verify`]), grouped ([`cluster`]) and reported with evidence ([`report`]). [`pipeline`] wires
+//! these stages; read it first.
+//!
+//! ```no_run
+//! use lookalike::config::{Config, RunOptions};
+//! use lookalike::observe::Silent;
+//!
+//! let options = RunOptions {
+//!     inputs: vec!["pages.jsonl".to_owned()],
+//!     output: "out".into(),
+//!     memory_bytes: 1 << 30,
+//!     threads: 2,
+//!     strict: false,
+//!     force: false,
+//!     jsonl: false,
+//!     copy_kept: false,
+//! };
+//! let outcome = lookalike::pipeline::dedup(&Config::default(), &options, &Silent)?;
+//! assert!(outcome.summary.kept <= outcome.summary.pages);
+//! # Ok::<(), lookalike::error::Error>(())
+//! ```
+
+pub mod candidate;
+pub mod cluster;
+pub mod config;
+pub mod error;
+pub mod estimate;
+pub mod feature;
+pub mod kernel;
+pub mod method;
+pub mod observe;
+pub mod page;
+pub mod page_table;
+pub mod parallel;
+pub mod pipeline;
+pub mod read;
+pub mod recluster;
+pub mod report;
+pub mod sketch;
+pub mod spill;
+pub mod text;
+pub mod verify;
+pub mod work_dir;

@@ -1,0 +1,109 @@
+//! What one stage hands to the next: pages, pairs, and the table of all pages.
+
+use std::borrow::Cow;
+
+/// The number of a page in one run: its place in the order (source, record), from 0.
+pub type PageId = u32;
+
+/// A term's 64-bit fingerprint.
+pub type Token = u64;
+
+/// How to read a page's body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Markup {
+    /// HTML: tags are no text.
+    Html,
+    /// Plain text: everything is text.
+    Text,
+    /// Not said; decided by looking at the body.
+    Unknown,
+}
+
+/// A page's body as the reader found it.
+#[derive(Debug, Clone)]
+pub enum Body<'a> {
+    /// Already Unicode, as in JSON or Parquet.
+    Text(Cow<'a, str>),
+    /// Bytes of a charset that is yet to be found out.
+    Bytes(Cow<'a, [u8]>),
+}
+
+/// One page, as a reader hands it on.
+#[derive(Debug, Clone)]
+pub struct RawPage<'a> {
+    /// Index into the list of sources.
+    pub source: u32,
+    /// Number of the record in its source, from 1.
+    pub record: u64,
+    /// Where the record starts in the decompressed source, if it has such a place.
+    pub offset: Option<u64>,
+    /// Length of the record in bytes.
+    pub length: u64,
+    /// The page's own id, if it has one.
+    pub id: Option<Cow<'a, str>>,
+    /// The page's URL, if it has one.
+    pub url: Option<Cow<'a, str>>,
+    /// The page's title, if a field gives it.
+    pub title: Option<Cow<'a, str>>,
+    /// The value of the field that the keep policy asks for.
+    pub rank_value: Option<f64>,
+    /// The text or markup itself.
+    pub body: Body<'a>,
+    /// How to read the body.
+    pub markup: Markup,
+}
+
+/// Two pages and what was found about them. `left < right`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct ScoredPair {
+    /// The page that comes first in the input.
+    pub left: PageId,
+    /// The page that comes later.
+    pub right: PageId,
+    /// Exact similarity, 0..1.
+    pub similarity: f64,
+    /// Share of the left page's features that the right one has too.
+    pub left_in_right: f64,
+    /// Share of the right page's features that the left one has too.
+    pub right_in_left: f64,
+    /// What the method decides by, in its own unit.
+    pub score: f64,
+    /// What the sketches alone would have said, 0..1.
+    pub estimate: f64,
+}
+
+/// What became of a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Kept; nothing is like it.
+    Unique,
+    /// Kept; stands for others.
+    Representative,
+    /// Dropped; the kept page has the same token sequence.
+    Exact,
+    /// Dropped; verified near-duplicate of the kept page.
+    Near,
+    /// Kept; too short to be compared other than exactly.
+    Short,
+    /// Kept; has no token at all.
+    Empty,
+}
+
+impl Kind {
+    /// All kinds, in the order in which they are reported.
+    pub const ALL: [Kind; 6] =
+        [Kind::Unique, Kind::Representative, Kind::Exact, Kind::Near, Kind::Short, Kind::Empty];
+
+    /// The name used in the output files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::Unique => "unique",
+            Kind::Representative => "representative",
+            Kind::Exact => "exact",
+            Kind::Near => "near",
+            Kind::Short => "short",
+            Kind::Empty => "empty",
+        }
+    }
+}

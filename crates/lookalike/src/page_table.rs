@@ -1,0 +1,270 @@
+//! The table of all pages of a run: numbers in memory, strings in a file where there are many.
+//!
+//! In: pages in the order (source, record), as they are sketched. Out: where each page is, how long
+//! it is, what it is called. Costs [`BYTES_A_PAGE`] of memory a page; this is the floor of
+//! `--memory`.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+
+use rayon::prelude::*;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::Result;
+use crate::page::PageId;
+use crate::read::{Source, Wanted, WantedRecord};
+use crate::spill::{Scratch, Spill};
+
+/// Memory a page takes through the whole run, with room for sorting: the columns below, the
+/// identity sets, one band of keys while it is joined, the clusters.
+pub const BYTES_A_PAGE: u64 = 160;
+
+const NO_OFFSET: u64 = u64::MAX;
+const NO_STRING: u32 = u32::MAX;
+
+/// All pages of a run.
+pub struct PageTable {
+    source: Vec<u32>,
+    record: Vec<u64>,
+    offset: Vec<u64>,
+    length: Vec<u64>,
+    /// Tokens of each page.
+    pub tokens: Vec<u32>,
+    /// Hash of each page's token sequence; empty if they are not known.
+    pub identity: Vec<u128>,
+    /// What the keep policy orders by, ascending; empty if it is the position alone.
+    pub rank_keys: Vec<f64>,
+    strings: Spill<u8>,
+    string_starts: Vec<u64>,
+    renamed: HashMap<PageId, String>,
+}
+
+/// One page's row, on its way into the table.
+pub struct NewPage<'a> {
+    /// Index of the source.
+    pub source: u32,
+    /// Number of the record.
+    pub record: u64,
+    /// Where the record starts.
+    pub offset: Option<u64>,
+    /// Bytes of the record.
+    pub length: u64,
+    /// Number of tokens.
+    pub tokens: u32,
+    /// Hash of the token sequence, if it is known.
+    pub identity: Option<u128>,
+    /// The keep policy's key, if it has one.
+    pub rank_key: Option<f64>,
+    /// Id, URL and title.
+    pub strings: PageStrings<'a>,
+}
+
+/// What a page is called.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageStrings<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// Its URL.
+    pub url: Option<&'a str>,
+    /// Its title.
+    pub title: Option<&'a str>,
+}
+
+impl PageTable {
+    /// An empty table; strings go to `directory` when they outgrow `limit_bytes`.
+    #[must_use]
+    pub fn new(directory: &Path, limit_bytes: usize) -> PageTable {
+        PageTable {
+            source: Vec::new(),
+            record: Vec::new(),
+            offset: Vec::new(),
+            length: Vec::new(),
+            tokens: Vec::new(),
+            identity: Vec::new(),
+            rank_keys: Vec::new(),
+            strings: Spill::new(directory.join("page-strings"), limit_bytes),
+            string_starts: vec![0],
+            renamed: HashMap::new(),
+        }
+    }
+
+    /// Number of pages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.source.len()
+    }
+
+    /// Whether there is no page.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.source.is_empty()
+    }
+
+    /// Whether strings are on disk.
+    #[must_use]
+    pub fn is_spilled(&self) -> bool {
+        self.strings.is_spilled()
+    }
+
+    /// Adds a page.
+    ///
+    /// # Errors
+    /// When the file of strings cannot be written.
+    pub fn push(&mut self, page: &NewPage<'_>) -> Result<()> {
+        self.source.push(page.source);
+        self.record.push(page.record);
+        self.offset.push(page.offset.unwrap_or(NO_OFFSET));
+        self.length.push(page.length);
+        self.tokens.push(page.tokens);
+        self.identity.extend(page.identity);
+        self.rank_keys.extend(page.rank_key);
+        let PageStrings { id, url, title } = page.strings;
+        for text in [Some(id), url, title] {
+            let length = text.map_or(NO_STRING, |text| u32::try_from(text.len()).unwrap_or(NO_STRING));
+            self.strings.append(&length.to_le_bytes())?;
+            self.strings.append(text.unwrap_or_default().as_bytes())?;
+        }
+        self.string_starts.push(self.strings.len());
+        Ok(())
+    }
+
+    /// To be called after the last page.
+    ///
+    /// # Errors
+    /// When the file of strings cannot be written.
+    pub fn finish(&mut self) -> Result<()> {
+        self.strings.finish()
+    }
+
+    /// Id, URL and title of a page.
+    ///
+    /// # Errors
+    /// When the file of strings cannot be read.
+    pub fn strings<'a>(&'a self, page: PageId, scratch: &'a mut Scratch<u8>) -> Result<PageStrings<'a>> {
+        let at = page as usize;
+        let mut bytes = self.strings.read(self.string_starts[at]..self.string_starts[at + 1], scratch)?;
+        let mut next = || {
+            let (length, rest) = bytes.split_at_checked(4)?;
+            let length = u32::from_le_bytes(length.try_into().ok()?);
+            if length == NO_STRING {
+                bytes = rest;
+                return None;
+            }
+            let (text, rest) = rest.split_at_checked(length as usize)?;
+            bytes = rest;
+            std::str::from_utf8(text).ok()
+        };
+        let (id, url, title) = (next().unwrap_or_default(), next(), next());
+        Ok(PageStrings { id: self.renamed.get(&page).map_or(id, String::as_str), url, title })
+    }
+
+    /// The id of a page.
+    ///
+    /// # Errors
+    /// When the file of strings cannot be read.
+    pub fn id(&self, page: PageId) -> Result<String> {
+        Ok(self.strings(page, &mut Scratch::default())?.id.to_owned())
+    }
+
+    /// Gives every page but the first of an id another one, `id@file:record`; returns how many.
+    ///
+    /// # Errors
+    /// When the file of strings cannot be read.
+    pub fn rename_repeated_ids(&mut self, sources: &[Source]) -> Result<u64> {
+        let mut scratch = Scratch::default();
+        let mut hashes = Vec::with_capacity(self.len());
+        for page in (0..).take(self.len()) {
+            hashes.push((xxh3_64(self.strings(page, &mut scratch)?.id.as_bytes()), page));
+        }
+        hashes.par_sort_unstable();
+        let mut renamed = Vec::new();
+        for same in hashes.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
+            let mut seen = HashSet::new();
+            for &(_, page) in same {
+                let id = self.id(page)?;
+                if !seen.insert(id.clone()) {
+                    renamed.push((page, id));
+                }
+            }
+        }
+        renamed.sort_unstable();
+        let mut taken = HashSet::new();
+        for (page, id) in &renamed {
+            let at = *page as usize;
+            let mut new = format!("{id}@{}:{}", sources[self.source[at] as usize].name, self.record[at]);
+            let is_taken = |id: &str| hashes.binary_search_by_key(&xxh3_64(id.as_bytes()), |row| row.0).is_ok();
+            while is_taken(&new) || taken.contains(&new) {
+                new.push('@');
+            }
+            taken.insert(new.clone());
+            self.renamed.insert(*page, new);
+        }
+        Ok(renamed.len() as u64)
+    }
+
+    /// The record a page is.
+    #[must_use]
+    pub fn place(&self, page: PageId) -> WantedRecord {
+        let at = page as usize;
+        WantedRecord {
+            source: self.source[at],
+            record: self.record[at],
+            offset: Some(self.offset[at]).filter(|&offset| offset != NO_OFFSET),
+            length: self.length[at],
+            page,
+        }
+    }
+
+    /// The records of `pages`, which are ascending.
+    #[must_use]
+    pub fn wanted(&self, pages: &[PageId]) -> Wanted {
+        Wanted(pages.iter().map(|&page| self.place(page)).collect())
+    }
+
+    /// The pages of a source, which are consecutive.
+    #[must_use]
+    pub fn pages_of(&self, source: u32) -> std::ops::Range<PageId> {
+        let start = self.source.partition_point(|&known| known < source);
+        let end = self.source.partition_point(|&known| known <= source);
+        let page = |at: usize| PageId::try_from(at).unwrap_or(PageId::MAX);
+        page(start)..page(end)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::read::Format;
+    use crate::read::compression::Compression;
+
+    #[test]
+    fn repeated_ids_get_names_of_their_own() {
+        let directory = tempfile::tempdir().unwrap();
+        let source = Source {
+            path: "a.jsonl".into(),
+            display: "a.jsonl".to_owned(),
+            name: "a.jsonl".to_owned(),
+            format: Format::Jsonl,
+            compression: Compression::None,
+            bytes: 0,
+        };
+        // Also with strings on disk, and with a name that is already taken.
+        for limit in [0, 1 << 20] {
+            let mut table = PageTable::new(directory.path(), limit);
+            for (id, record) in [("x", 1), ("y", 2), ("x", 3), ("x@a.jsonl:5", 4), ("x", 5)] {
+                let strings = PageStrings { id, url: None, title: Some("t") };
+                table
+                    .push(&NewPage { source: 0, record, offset: None, length: 1, tokens: 1, identity: Some(0), rank_key: None, strings })
+                    .unwrap();
+            }
+            table.finish().unwrap();
+            assert_eq!(table.rename_repeated_ids(std::slice::from_ref(&source)).unwrap(), 2);
+            let ids: Vec<String> = (0..5).map(|page| table.id(page).unwrap()).collect();
+            assert_eq!(ids, ["x", "y", "x@a.jsonl:3", "x@a.jsonl:5", "x@a.jsonl:5@"]);
+            let mut scratch = Scratch::default();
+            assert_eq!(table.strings(1, &mut scratch).unwrap(), PageStrings { id: "y", url: None, title: Some("t") });
+            assert_eq!(table.is_spilled(), limit == 0);
+            assert_eq!((table.pages_of(0), table.pages_of(1)), (0..5, 5..5));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The formats we read: one list for `--format`, `--help`, the docs and the errors.
+
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::text::html::looks_like_html;
+
+/// A file format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Format {
+    /// A JSON object a line.
+    Jsonl,
+    /// Apache Parquet.
+    Parquet,
+    /// Comma-separated values with a header; semicolons are recognised.
+    Csv,
+    /// Tab-separated values with a header.
+    Tsv,
+    /// One HTML page a file.
+    Html,
+    /// One text a file.
+    Text,
+}
+
+impl Format {
+    /// All of them, each with its name, usual endings, and what it is.
+    pub const ALL: [(Format, &'static str, &'static [&'static str], &'static str); 6] = [
+        (Format::Jsonl, "jsonl", &["jsonl", "ndjson", "json"], "a JSON object a line"),
+        (Format::Parquet, "parquet", &["parquet"], "Apache Parquet, a page a row"),
+        (Format::Csv, "csv", &["csv"], "comma-separated values with a header line"),
+        (Format::Tsv, "tsv", &["tsv", "tab"], "tab-separated values with a header line"),
+        (Format::Html, "html", &["html", "htm", "xhtml", "shtml"], "a page a file"),
+        (Format::Text, "text", &["txt", "text", "md"], "a text a file"),
+    ];
+
+    /// The name used with `--format`.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+    }
+
+    /// The names of all formats, for messages.
+    #[must_use]
+    pub fn list() -> String {
+        Self::ALL.map(|row| row.1).join(", ") + " (each plain, gzip or zstd; Parquet as it is)"
+    }
+
+    /// Whether each file is one page.
+    #[must_use]
+    pub fn is_page_file(self) -> bool {
+        matches!(self, Format::Html | Format::Text)
+    }
+
+    /// By the file's name; endings of compression are looked through.
+    #[must_use]
+    pub fn by_name(path: &Path) -> Option<Format> {
+        let extension = extension(path)?;
+        Self::ALL.iter().find(|row| row.2.contains(&extension.as_str())).map(|row| row.0)
+    }
+
+    /// By the first decompressed bytes.
+    ///
+    /// # Errors
+    /// What the bytes look like instead, for a person.
+    pub fn by_content(head: &[u8]) -> Result<Format, String> {
+        let start = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+        if head.starts_with(b"PAR1") {
+            return Ok(Format::Parquet);
+        }
+        if head.starts_with(b"WARC/") || head.starts_with(b"filedesc://") {
+            return Err("is a web archive (WARC or ARC), which this version does not read".to_owned());
+        }
+        if start.starts_with(b"[") && memchr::memchr(b'{', &start[..start.len().min(64)]).is_some() {
+            return Err("is one JSON array; write one object a line instead (jq -c '.[]' FILE > FILE.jsonl)".to_owned());
+        }
+        if start.starts_with(b"{\"") || (start.starts_with(b"{") && memchr::memchr(b'"', &start[..start.len().min(64)]).is_some()) {
+            return Ok(Format::Jsonl);
+        }
+        if looks_like_html(head) {
+            return Ok(Format::Html);
+        }
+        let odd = head.iter().filter(|&&b| b == 0 || (b < 32 && !b"\t\n\r\x0c\x1b".contains(&b))).count();
+        if head.is_empty() || odd * 100 <= head.len() { Ok(Format::Text) } else { Err("is in no format that is known here (binary data)".to_owned()) }
+    }
+}
+
+impl std::str::FromStr for Format {
+    type Err = String;
+
+    fn from_str(name: &str) -> Result<Format, String> {
+        Self::ALL.iter().find(|row| row.1 == name).map(|row| row.0).ok_or_else(|| format!("one of {}", Self::ALL.map(|row| row.1).join(", ")))
+    }
+}
+
+/// The ending of a name in lower case, without that of its compression.
+fn extension(path: &Path) -> Option<String> {
+    let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
+    let name = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    name.rsplit_once('.').map(|(_, extension)| extension.to_owned())
+}
+
+/// Whether a file in a directory of pages is plainly something else.
+#[must_use]
+pub fn is_no_page(path: &Path) -> bool {
+    const OTHER: [&str; 36] = [
+        "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp", "tif", "tiff", "mp3", "mp4",
+        "webm", "ogg", "wav", "woff", "woff2", "ttf", "otf", "eot", "pdf", "zip", "tar", "xz", "bz2", "7z", "exe", "so", "swf", "class",
+        "wasm",
+    ];
+    extension(path).is_some_and(|extension| OTHER.contains(&extension.as_str()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_tell_the_format_through_compression() {
+        for (name, format) in [
+            ("a.jsonl", Some(Format::Jsonl)),
+            ("a.JSON.GZ", Some(Format::Jsonl)),
+            ("b/c.csv.zst", Some(Format::Csv)),
+            ("x.parquet", Some(Format::Parquet)),
+            ("x.HTM", Some(Format::Html)),
+            ("x", None),
+            ("x.gz", None),
+        ] {
+            assert_eq!(Format::by_name(Path::new(name)), format, "{name}");
+        }
+    }
+
+    #[test]
+    fn content_tells_the_format() {
+        assert_eq!(Format::by_content(b"PAR1\x15"), Ok(Format::Parquet));
+        assert_eq!(Format::by_content(b" {\"text\": 1}"), Ok(Format::Jsonl));
+        assert_eq!(Format::by_content(b"<!DOCTYPE html>"), Ok(Format::Html));
+        assert_eq!(Format::by_content(b"Once upon a time"), Ok(Format::Text));
+        assert!(Format::by_content(b"[{\"text\": 1}]").is_err_and(|reason| reason.contains("jq")));
+        assert!(Format::by_content(b"WARC/1.0\r\n").is_err());
+        assert!(Format::by_content(b"\x7fELF\0\0\0\0\0\0").is_err());
+    }
+}

@@ -1,0 +1,284 @@
+//! A JSON object a line.
+//!
+//! In: one line. Out: a page whose strings are borrowed from the line wherever it has no escapes.
+//! Only the fields that have a role are kept; the others are passed over without allocation.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use crate::error::SkipKind;
+use crate::page::Markup;
+use crate::read::fields::{FieldNames, Role};
+
+/// The fields of a line that have a role.
+#[derive(Debug)]
+pub(crate) struct Line<'a> {
+    pub(crate) id: Option<Cow<'a, str>>,
+    pub(crate) url: Option<Cow<'a, str>>,
+    pub(crate) title: Option<Cow<'a, str>>,
+    pub(crate) rank_value: Option<f64>,
+    pub(crate) text: Cow<'a, str>,
+    pub(crate) markup: Markup,
+}
+
+/// Parses one line.
+pub(crate) fn parse<'a>(line: &'a [u8], names: &FieldNames) -> Result<Line<'a>, (SkipKind, String)> {
+    let mut deserializer = serde_json::Deserializer::from_slice(line);
+    let fields = LineSeed { names }.deserialize(&mut deserializer).and_then(|fields| deserializer.end().map(|()| fields));
+    let fields = fields.map_err(|error| match std::str::from_utf8(line) {
+        Err(utf8) => (SkipKind::InvalidUtf8, format!("invalid UTF-8 at byte {} of the record", utf8.valid_up_to())),
+        Ok(_) => {
+            let column = error.column();
+            let message = error.to_string();
+            let message = message.rsplit_once(" at line ").map_or(message.as_str(), |(text, _)| text).to_owned();
+            (SkipKind::BadJson, format!("not a JSON object: {message} (column {column})"))
+        }
+    })?;
+    let text_names = || names.tried(Role::Text);
+    let (text, markup) = match fields.text {
+        Some((Value::Text(text), _, is_html)) => (text, if is_html { Markup::Html } else { Markup::Unknown }),
+        None | Some((Value::Null, ..)) => {
+            return Err((SkipKind::MissingField, format!("no text: none of the fields {} is there (use --text-field)", text_names())));
+        }
+        Some((other, ..)) => {
+            return Err((SkipKind::WrongType, format!("the text field is {}, not a string", other.kind())));
+        }
+    };
+    let string = |slot: Option<(Value<'a>, usize)>| slot.and_then(|(value, _)| value.into_string());
+    Ok(Line {
+        id: match fields.id {
+            Some((value @ (Value::Bool | Value::Other(_)), _)) => {
+                return Err((SkipKind::WrongType, format!("the id field is {}, not a string or number", value.kind())));
+            }
+            id => string(id),
+        },
+        url: string(fields.url),
+        title: string(fields.title),
+        rank_value: fields.rank.and_then(|(value, _)| match value {
+            Value::Number(number) => number.parse().ok(),
+            Value::Text(text) => names.rank_value(&text),
+            _ => None,
+        }),
+        text,
+        markup,
+    })
+}
+
+/// A JSON value, as far as we care.
+#[derive(Debug)]
+enum Value<'a> {
+    Text(Cow<'a, str>),
+    Number(String),
+    Bool,
+    Null,
+    Other(&'static str),
+}
+
+impl<'a> Value<'a> {
+    fn kind(&self) -> &'static str {
+        match self {
+            Value::Text(_) => "a string",
+            Value::Number(_) => "a number",
+            Value::Bool => "a boolean",
+            Value::Null => "null",
+            Value::Other(kind) => kind,
+        }
+    }
+
+    fn into_string(self) -> Option<Cow<'a, str>> {
+        match self {
+            Value::Text(text) => Some(text),
+            Value::Number(number) => Some(Cow::Owned(number)),
+            Value::Bool | Value::Null | Value::Other(_) => None,
+        }
+    }
+}
+
+impl<'de> serde::Deserialize<'de> for Value<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Value<'de>, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
+        Ok(Value::Text(Cow::Borrowed(text)))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
+        Ok(Value::Text(Cow::Owned(text.to_owned())))
+    }
+    fn visit_string<E>(self, text: String) -> Result<Value<'de>, E> {
+        Ok(Value::Text(Cow::Owned(text)))
+    }
+    fn visit_bool<E>(self, _: bool) -> Result<Value<'de>, E> {
+        Ok(Value::Bool)
+    }
+    fn visit_i64<E>(self, number: i64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(number.to_string()))
+    }
+    fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(number.to_string()))
+    }
+    fn visit_f64<E>(self, number: f64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(number.to_string()))
+    }
+    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
+        Ok(Value::Null)
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value<'de>, A::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Value::Other("a list"))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value<'de>, A::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Value::Other("an object"))
+    }
+}
+
+/// Each slot with the preference of the name it was found under; the text also knows whether that
+/// name says HTML.
+#[derive(Default)]
+struct Slots<'a> {
+    id: Option<(Value<'a>, usize)>,
+    url: Option<(Value<'a>, usize)>,
+    title: Option<(Value<'a>, usize)>,
+    rank: Option<(Value<'a>, usize)>,
+    text: Option<(Value<'a>, usize, bool)>,
+}
+
+struct LineSeed<'n> {
+    names: &'n FieldNames,
+}
+
+impl<'de> DeserializeSeed<'de> for LineSeed<'_> {
+    type Value = Slots<'de>;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Slots<'de>, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for LineSeed<'_> {
+    type Value = Slots<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Slots<'de>, A::Error> {
+        let mut slots = Slots::default();
+        while let Some(Key(name)) = map.next_key()? {
+            let mut roles = self.names.roles(&name);
+            let Some((role, preference)) = roles.next() else {
+                map.next_value::<IgnoredAny>()?;
+                continue;
+            };
+            let value: Value<'de> = map.next_value()?;
+            if let Some((Role::Rank, _)) = roles.next() {
+                slots.rank = Some((
+                    match &value {
+                        Value::Text(text) => Value::Text(text.clone()),
+                        Value::Number(number) => Value::Number(number.clone()),
+                        _ => Value::Null,
+                    },
+                    0,
+                ));
+            }
+            let better = |known: Option<usize>| known.is_none_or(|known| preference < known);
+            match role {
+                Role::Text if better(slots.text.as_ref().map(|slot| slot.1)) => slots.text = Some((value, preference, name == "html")),
+                Role::Id if better(slots.id.as_ref().map(|slot| slot.1)) => slots.id = Some((value, preference)),
+                Role::Url if better(slots.url.as_ref().map(|slot| slot.1)) => slots.url = Some((value, preference)),
+                Role::Title if better(slots.title.as_ref().map(|slot| slot.1)) => slots.title = Some((value, preference)),
+                Role::Rank if better(slots.rank.as_ref().map(|slot| slot.1)) => slots.rank = Some((value, preference)),
+                _ => {}
+            }
+        }
+        Ok(slots)
+    }
+}
+
+/// A key, borrowed where it has no escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> serde::Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Key<'de>, D::Error> {
+        struct KeyVisitor;
+        impl<'de> Visitor<'de> for KeyVisitor {
+            type Value = Key<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a key")
+            }
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Borrowed(text)))
+            }
+            fn visit_str<E>(self, text: &str) -> Result<Key<'de>, E> {
+                Ok(Key(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(KeyVisitor)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Fields, Keep};
+
+    fn names(keep: &Keep) -> FieldNames {
+        FieldNames::new(&Fields::default(), keep)
+    }
+
+    #[test]
+    fn fields_are_found_in_any_order_among_others() {
+        let line = br#"{"meta": {"text": [1, {}]}, "body": "late", "text": "a\nb", "id": 7, "url": "http://x", "n": null}"#;
+        let line = parse(line, &names(&Keep::First)).unwrap();
+        assert_eq!(line.text, "a\nb");
+        assert_eq!(line.id.as_deref(), Some("7"));
+        assert_eq!(line.url.as_deref(), Some("http://x"));
+        assert_eq!(line.markup, Markup::Unknown);
+        assert_eq!(parse(br#"{"html": "<p>"}"#, &names(&Keep::First)).unwrap().markup, Markup::Html);
+    }
+
+    #[test]
+    fn plain_strings_are_borrowed() {
+        let line = parse(br#"{"text": "plain"}"#, &names(&Keep::First)).unwrap();
+        assert!(matches!(line.text, Cow::Borrowed(_)));
+    }
+
+    #[test]
+    fn every_way_to_be_unusable_has_its_kind() {
+        let kind = |line: &[u8]| parse(line, &names(&Keep::First)).unwrap_err().0;
+        assert_eq!(kind(b"{\"text\": "), SkipKind::BadJson);
+        assert_eq!(kind(b"[1]"), SkipKind::BadJson);
+        assert_eq!(kind(b"{\"text\": \"a\"} x"), SkipKind::BadJson);
+        assert_eq!(kind(b"{\"id\": 1}"), SkipKind::MissingField);
+        assert_eq!(kind(b"{\"text\": null}"), SkipKind::MissingField);
+        assert_eq!(kind(b"{\"text\": 5}"), SkipKind::WrongType);
+        assert_eq!(kind(b"{\"text\": [\"a\"]}"), SkipKind::WrongType);
+        assert_eq!(kind(b"{\"text\": \"a\", \"id\": {}}"), SkipKind::WrongType);
+        assert_eq!(kind(b"{\"text\": \"\xff\"}"), SkipKind::InvalidUtf8);
+    }
+
+    #[test]
+    fn ranking_values_come_from_numbers_and_strings() {
+        let keep = Keep::Max("score".to_owned());
+        let value = |line: &[u8]| parse(line, &names(&keep)).unwrap().rank_value;
+        assert_eq!(value(br#"{"text": "", "score": 2.5}"#), Some(2.5));
+        assert_eq!(value(br#"{"text": "", "score": "3"}"#), Some(3.0));
+        assert_eq!(value(br#"{"text": "", "score": "high"}"#), None);
+        assert_eq!(value(br#"{"text": ""}"#), None);
+        let by_id = Keep::Max("id".to_owned());
+        let line = parse(br#"{"text": "", "id": 12}"#, &names(&by_id)).unwrap();
+        assert_eq!((line.id.as_deref(), line.rank_value), (Some("12"), Some(12.0)));
+    }
+}

@@ -1,0 +1,255 @@
+//! A source as a stream of batches that end where records end.
+//!
+//! Memory is bounded whatever the source holds: a record over the size limit is passed over, not
+//! collected. A stream that breaks off gives everything before the damage, and then the damage.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use memchr::{memchr, memchr_iter, memrchr};
+
+use crate::error::{SkipKind, SkippedRecord};
+use crate::read::compression::Compression;
+use crate::read::csv::{Header, Splitter};
+use crate::read::parquet::RowReader;
+use crate::read::{Content, Format, Reading};
+
+/// Bytes in a batch of lines.
+const CHUNK_BYTES: usize = 1 << 20;
+
+/// Takes batches; false means stop.
+type Send<'a> = &'a mut dyn FnMut(Content) -> bool;
+
+/// A stream that is read in pieces.
+struct Pieces<'r> {
+    reader: Box<dyn Read + std::marker::Send + 'r>,
+    /// Read, and not handed on yet.
+    buffer: Vec<u8>,
+    /// Where the buffer starts in the stream.
+    offset: u64,
+    state: Stream,
+}
+
+enum Stream {
+    Open,
+    Ended,
+    Broken(String),
+}
+
+impl Pieces<'_> {
+    /// Adds about `CHUNK_BYTES` to the buffer.
+    fn fill(&mut self) {
+        if !matches!(self.state, Stream::Open) {
+            return;
+        }
+        let before = self.buffer.len();
+        self.buffer.reserve(CHUNK_BYTES);
+        match self.reader.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut self.buffer) {
+            Ok(_) if self.buffer.len() < before + CHUNK_BYTES => self.state = Stream::Ended,
+            Ok(_) => {}
+            Err(error) => self.state = Stream::Broken(error.to_string()),
+        }
+    }
+
+    /// Takes the first `length` bytes out of the buffer.
+    fn take(&mut self, length: usize) -> Vec<u8> {
+        let rest = self.buffer[length..].to_vec();
+        self.buffer.truncate(length);
+        self.offset += length as u64;
+        std::mem::replace(&mut self.buffer, rest)
+    }
+}
+
+impl Reading<'_> {
+    fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
+        match self.open(&self.sources[source as usize]) {
+            Ok(reader) => Ok(Pieces { reader, buffer: Vec::new(), offset: 0, state: Stream::Open }),
+            Err(error) => {
+                Err(self.skipped(source, None, None, (SkipKind::Unreadable, format!("cannot be opened: {error}")), &[]))
+            }
+        }
+    }
+
+    fn damaged(&self, source: u32, record: u64, pieces: &Pieces<'_>, error: &str) -> Content {
+        let byte = pieces.offset + pieces.buffer.len() as u64;
+        let (kind, what) = match self.sources[source as usize].compression {
+            Compression::None => (SkipKind::Unreadable, "reading failed"),
+            _ => (SkipKind::Damaged, "the compressed data is damaged or cut off"),
+        };
+        let reason = format!("{what} ({error}); what comes before it was read, the rest was not");
+        Content::Skipped(self.skipped(source, Some(record), Some(byte), (kind, reason), &pieces.buffer))
+    }
+
+    fn most_bytes(&self) -> usize {
+        usize::try_from(self.max_page_bytes).unwrap_or(usize::MAX).max(CHUNK_BYTES)
+    }
+}
+
+/// Batches of whole lines.
+pub(super) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
+    let mut pieces = match reading.pieces(source) {
+        Ok(pieces) => pieces,
+        Err(skipped) => return send(Content::Skipped(skipped)),
+    };
+    let mut record = 1;
+    loop {
+        pieces.fill();
+        let whole = match pieces.state {
+            Stream::Ended => pieces.buffer.len(),
+            _ => memrchr(b'\n', &pieces.buffer).map_or(0, |at| at + 1),
+        };
+        if whole > 0 {
+            let offset = pieces.offset;
+            let bytes = pieces.take(whole);
+            let count = memchr_iter(b'\n', &bytes).count() as u64;
+            if !send(Content::Lines { bytes, first_record: record, offset }) {
+                return false;
+            }
+            record += count;
+        } else if pieces.buffer.len() > reading.most_bytes() && matches!(pieces.state, Stream::Open) {
+            let skipped = pass_over_line(reading, source, record, &mut pieces);
+            if !send(Content::Skipped(skipped)) {
+                return false;
+            }
+            record += 1;
+        }
+        match &pieces.state {
+            Stream::Open => {}
+            Stream::Ended if pieces.buffer.is_empty() => return true,
+            Stream::Ended => {}
+            Stream::Broken(error) => return send(reading.damaged(source, record, &pieces, error)),
+        }
+    }
+}
+
+/// Drops the rest of a line that is over the limit.
+fn pass_over_line(reading: &Reading<'_>, source: u32, record: u64, pieces: &mut Pieces<'_>) -> SkippedRecord {
+    let start = pieces.offset;
+    let first_bytes = pieces.buffer[..pieces.buffer.len().min(256)].to_vec();
+    loop {
+        if let Some(end) = memchr(b'\n', &pieces.buffer) {
+            pieces.take(end + 1);
+            break;
+        }
+        pieces.take(pieces.buffer.len());
+        pieces.fill();
+        if pieces.buffer.is_empty() && !matches!(pieces.state, Stream::Open) {
+            break;
+        }
+    }
+    reading.skipped(source, Some(record), Some(start), reading.too_large(pieces.offset - start), &first_bytes)
+}
+
+/// Batches of whole records of a table.
+pub(super) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
+    let (mut pieces, header) = match open_table(reading, source) {
+        Ok(opened) => opened,
+        Err(skipped) => return send(Content::Skipped(skipped)),
+    };
+    let header = Arc::new(header);
+    let mut record = 1;
+    let mut splitter = Splitter::FieldStart;
+    let mut scanned = 0;
+    let mut ends = Vec::new();
+    loop {
+        let unread = pieces.buffer[scanned..].iter().zip(scanned + 1..);
+        ends.extend(unread.filter_map(|(&byte, end)| splitter.ends_at(byte, header.delimiter).then_some(end)));
+        scanned = pieces.buffer.len();
+        if matches!(pieces.state, Stream::Ended) && ends.last() != Some(&scanned) && scanned > 0 {
+            ends.push(scanned);
+        }
+        if let Some(&whole) = ends.last() {
+            let count = ends.len() as u64;
+            let offset = pieces.offset;
+            let bytes = pieces.take(whole);
+            scanned -= whole;
+            let content = Content::Table { bytes, ends: std::mem::take(&mut ends), first_record: record, offset, header: Arc::clone(&header) };
+            if !send(content) {
+                return false;
+            }
+            record += count;
+        } else if pieces.buffer.len() > reading.most_bytes() {
+            let (_, reason) = reading.too_large(pieces.buffer.len() as u64);
+            let problem = (SkipKind::TooLarge, format!("{reason}; perhaps a quote is never closed; the rest of the file was not read"));
+            return send(Content::Skipped(reading.skipped(source, Some(record), Some(pieces.offset), problem, &pieces.buffer)));
+        }
+        match &pieces.state {
+            Stream::Open => pieces.fill(),
+            Stream::Ended => return true,
+            Stream::Broken(error) => return send(reading.damaged(source, record, &pieces, error)),
+        }
+    }
+}
+
+/// The header of a table, and its length.
+pub(super) fn header(reading: &Reading<'_>, source: u32) -> Result<(Header, u64), SkippedRecord> {
+    open_table(reading, source).map(|(pieces, header)| (header, pieces.offset))
+}
+
+fn open_table<'r>(reading: &'r Reading<'_>, source: u32) -> Result<(Pieces<'r>, Header), SkippedRecord> {
+    let mut pieces = reading.pieces(source)?;
+    let delimiter = match reading.sources[source as usize].format {
+        Format::Tsv => Some(b'\t'),
+        _ => None,
+    };
+    let mut splitter = Splitter::FieldStart;
+    let mut scanned = 0;
+    let end = loop {
+        pieces.fill();
+        // A header has no delimiter in quotes that would matter for finding its end.
+        let unread = pieces.buffer[scanned..].iter().zip(scanned + 1..);
+        let found = { unread }.find_map(|(&byte, end)| splitter.ends_at(byte, delimiter.unwrap_or(b',')).then_some(end));
+        scanned = pieces.buffer.len();
+        if let Some(end) = found {
+            break end;
+        }
+        if !matches!(pieces.state, Stream::Open) || pieces.buffer.len() > reading.most_bytes() {
+            break pieces.buffer.len();
+        }
+    };
+    if pieces.buffer.is_empty() {
+        if let Stream::Broken(error) = &pieces.state {
+            let problem = (SkipKind::Damaged, format!("the compressed data is damaged ({error})"));
+            return Err(reading.skipped(source, None, Some(0), problem, &[]));
+        }
+    }
+    let first = pieces.take(end);
+    match Header::parse(&first, delimiter, &reading.names) {
+        Ok(header) => Ok((pieces, header)),
+        Err(problem) => Err(reading.skipped(source, None, Some(0), problem, &first)),
+    }
+}
+
+/// Batches of rows.
+pub(super) fn rows(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
+    let file = &reading.sources[source as usize];
+    let opened = std::fs::File::open(&file.path)
+        .map_err(|error| (SkipKind::Unreadable, format!("cannot be opened: {error}")))
+        .and_then(|file| RowReader::open(file, &reading.names));
+    let mut record = 1;
+    let mut reader = match opened {
+        Ok(reader) => reader,
+        Err(problem) => return send(Content::Skipped(reading.skipped(source, None, None, problem, &[]))),
+    };
+    loop {
+        match reader.next_rows() {
+            Ok(Some(rows)) => {
+                let count = rows.len() as u64;
+                if !send(Content::Rows { rows, first_record: record }) {
+                    return false;
+                }
+                record += count;
+            }
+            Ok(None) => break,
+            Err(problem) => {
+                if !send(Content::Skipped(reading.skipped(source, Some(record), None, problem, &[]))) {
+                    return false;
+                }
+                break;
+            }
+        }
+    }
+    reading.bytes_read.fetch_add(file.bytes, Ordering::Relaxed);
+    true
+}

@@ -1,0 +1,191 @@
+//! A stricter result from the pairs already verified: nothing is compared again.
+//!
+//! In: a result directory and a higher threshold. Out: the clusters, `kept/`, summary and report
+//! that this threshold gives. The tables of pages and pairs stay as they are, so that one can go
+//! back.
+
+use std::collections::HashMap;
+use std::fs;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::cluster::fates;
+use crate::cluster::identity::IdentitySets;
+use crate::cluster::rank::Ranks;
+use crate::config::{ClusterMode, Config, Keep, Method, RunOptions};
+use crate::error::{Error, Result, SkippedRecord};
+use crate::method::{NEAR_MISS_MARGIN, Plan};
+use crate::observe::{Observer, Stage};
+use crate::page::{PageId, RawPage};
+use crate::page_table::PageTable;
+use crate::parallel::in_order;
+use crate::pipeline::{Outcome, Run, in_rank_order, new_reading, rank_key, smallest_ids, thread_pool};
+use crate::read::{Batch, Reading, Source, known_source};
+use crate::report::read_back::{self, StoredSummary};
+use crate::report::run::Resources;
+use crate::report::skipped::Skipped;
+use crate::report::{self, Findings};
+use crate::verify::Verified;
+use crate::work_dir::WorkDir;
+
+/// What stays as it is.
+const CARRIED_OVER: [&str; 7] = [
+    "pages.parquet",
+    "pairs.parquet",
+    "near_misses.parquet",
+    "skipped.jsonl",
+    "pages.jsonl",
+    "pairs.jsonl",
+    "near_misses.jsonl",
+];
+
+/// Clusters the pairs of the result in `directory` whose similarity is at least `threshold`;
+/// `cluster` overrides how. Writes to `options.output`, which may be the same directory.
+///
+/// # Errors
+/// When the directory is no result, the threshold is below that of the result, or files are gone.
+pub fn recluster(
+    directory: &Path,
+    threshold: f64,
+    cluster: Option<ClusterMode>,
+    options: &RunOptions,
+    observer: &dyn Observer,
+) -> Result<Outcome> {
+    let stored = read_back::summary(directory)?;
+    if !(threshold > 0.0 && threshold <= 1.0) {
+        return Err(Error::Usage(format!("--threshold {threshold} is not a similarity: it must be above 0 and at most 1")));
+    }
+    if stored.config.method == Method::Minhash && threshold < stored.config.threshold {
+        return Err(Error::Usage(format!(
+            "--threshold {threshold} is below {}, the threshold of this result: looser pairs were not verified; run lookalike dedup again",
+            stored.config.threshold
+        )));
+    }
+    let config = Config { cluster: cluster.unwrap_or(stored.config.cluster), ..stored.config.clone() };
+    let plan = Plan::new(&config);
+    let options = RunOptions { jsonl: directory.join("clusters.jsonl").exists(), ..options.clone() };
+    let work = WorkDir::open(&options.output, options.force)?;
+    let run = Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources: Resources::start() };
+    let outcome = thread_pool(options.threads)?.install(|| again(run, directory, threshold, &stored))?;
+    work.publish()?;
+    Ok(outcome)
+}
+
+fn again(mut run: Run<'_>, directory: &Path, threshold: f64, stored: &StoredSummary) -> Result<Outcome> {
+    let loaded = run.stage(Stage::Read, 0, |run| read_back::pages(directory, run.work.path(), run.spill_limit(0.2)))?;
+    let sources = sources(&loaded.sources, stored)?;
+    let reading = new_reading(run.config, &sources);
+    let mut pages = loaded.pages;
+    pages.rank_keys = rank_keys(&reading, run.config, &pages, run.options.threads)?;
+    let ranks = Ranks::new(&pages.rank_keys);
+    let sets = IdentitySets::from_first(loaded.first.clone(), &|page| ranks.of(page));
+    let rank = |page: PageId| ranks.of(sets.best[page as usize]);
+
+    let all = read_back::StoredPages { pages: PageTable::new(run.work.path(), 0), ..loaded };
+    let (pairs, weaker): (Vec<_>, Vec<_>) =
+        all.pairs(directory, "pairs.parquet")?.into_iter().partition(|pair| pair.similarity >= threshold);
+    let mut near_misses = all.pairs(directory, "near_misses.parquet")?;
+    near_misses.extend(weaker);
+    near_misses.retain(|pair| pair.similarity >= threshold - NEAR_MISS_MARGIN);
+    near_misses.sort_by_key(|pair| (pair.left, pair.right));
+    let verified = Verified { pairs, near_misses, compared: stored.compared_pairs, capped: Vec::new() };
+
+    let (fates, component) = run.stage(Stage::Cluster, 0, |run| {
+        let order = in_rank_order(&sets, &rank);
+        let chosen = run.assign(&reading, &pages, &sets, &order, &verified.pairs)?;
+        Ok((fates(&sets, &chosen, &pages.tokens, run.config.min_tokens), smallest_ids(&pages, &sets, &verified.pairs)?))
+    })?;
+    let skipped = count_skipped(directory)?;
+    let findings = Findings {
+        config: run.config,
+        plan: run.plan,
+        reading: &reading,
+        pages: &pages,
+        sets: &sets,
+        verified: &verified,
+        fates: &fates,
+        component: &component,
+        candidates: stored.candidate_pairs,
+        candidate_pages: stored.candidate_pages,
+        repeated_ids: stored.repeated_ids,
+        ignored_files: stored.ignored_files,
+        skipped: &skipped,
+        reclustered_at: Some(threshold),
+    };
+    let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
+        for name in CARRIED_OVER {
+            let (from, to) = (directory.join(name), run.work.path().join(name));
+            if from.exists() {
+                fs::copy(&from, &to).map_err(Error::io(&to, "write"))?;
+            }
+        }
+        report::write_clusters(&findings, run.work.path(), run.options, run.observer)
+    })?;
+    let stages = run.resources.write(&run.work.path().join("run.json"), run.options, 0, &[])?;
+    Ok(Outcome { summary, skipped_examples: skipped.examples, stages, output: run.options.output.clone() })
+}
+
+/// The sources of the earlier run, found again.
+fn sources(displays: &[String], stored: &StoredSummary) -> Result<Vec<Source>> {
+    let files: HashMap<&str, _> = stored.files.iter().map(|file| (file.source.as_str(), file)).collect();
+    displays
+        .iter()
+        .map(|display| match files.get(display.as_str()) {
+            _ if display == "-" => Err(Error::Usage(
+                "this result was made from standard input, which cannot be read again; run lookalike dedup with the new threshold".to_owned(),
+            )),
+            Some(file) => known_source(display, &file.name, Some(file.format)),
+            None => known_source(display, display, stored.config.format),
+        })
+        .collect()
+}
+
+/// What the keep policy orders by. Dates and fields of the user's are not in the tables, so they
+/// are read again.
+fn rank_keys(reading: &Reading<'_>, config: &Config, pages: &PageTable, threads: usize) -> Result<Vec<f64>> {
+    if config.keep == Keep::First {
+        return Ok(Vec::new());
+    }
+    let all: Vec<PageId> = (0..).take(pages.len()).collect();
+    let wanted = pages.wanted(&all);
+    let mut keys = vec![f64::INFINITY; pages.len()];
+    in_order(
+        threads,
+        |jobs| reading.read_wanted(&wanted, jobs),
+        || (),
+        |(), batch: Batch| {
+            let mut found = Vec::new();
+            batch.visit(reading, &mut |raw| {
+                let key = raw.ok().and_then(|raw: RawPage<'_>| {
+                    let page = wanted.page_of(raw.source, raw.record)?;
+                    Some((page, rank_key(config, &raw, pages.tokens[page as usize])?))
+                });
+                found.extend(key);
+                Ok(())
+            })?;
+            Ok(found)
+        },
+        |found| {
+            found.iter().for_each(|&(page, key)| keys[page as usize] = key);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(keys)
+}
+
+/// Counts by kind from `skipped.jsonl`.
+fn count_skipped(directory: &Path) -> Result<Skipped> {
+    let path = directory.join("skipped.jsonl");
+    let text = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
+    let mut skipped = Skipped::default();
+    for line in text.lines() {
+        let record: SkippedRecord =
+            serde_json::from_str(line).map_err(|error| Error::BadResult { path: path.clone(), reason: format!("cannot be understood: {error}") })?;
+        let count = skipped.counts.entry(record.kind).or_default();
+        *count += 1;
+        if *count == 1 {
+            skipped.examples.push(record);
+        }
+    }
+    Ok(skipped)
+}

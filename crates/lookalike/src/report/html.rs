@@ -1,0 +1,326 @@
+//! `report.html`: the result for people, in one file.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use askama::Template;
+
+use crate::config::{ClusterMode, Keep, Method, format_bytes};
+use crate::error::{Error, Result};
+use crate::method::Decision;
+use crate::page::{PageId, ScoredPair};
+use crate::parallel::in_order;
+use crate::read::Batch;
+use crate::report::diff::{self, Piece};
+use crate::report::plots::{self, thousands};
+use crate::report::summary::Summary;
+use crate::report::Findings;
+use crate::spill::Scratch;
+use crate::text::PageReader;
+
+/// Clusters that are shown, and members of each.
+const SHOWN_CLUSTERS: usize = 12;
+const SHOWN_MEMBERS: usize = 8;
+/// Pairs that are shown on each side of the threshold.
+const SHOWN_PAIRS: usize = 3;
+/// Text of a page that is kept for showing.
+const TEXT_BYTES: usize = 40_000;
+/// Words that stand for a page without a title.
+const SNIPPET_WORDS: usize = 14;
+
+#[derive(Template)]
+#[template(path = "report.html")]
+struct Report<'a> {
+    summary: &'a Summary,
+    method: &'static str,
+    rule: String,
+    keep: String,
+    grouping: &'static str,
+    cards: Vec<Card>,
+    stages: String,
+    sizes: String,
+    similarities: String,
+    curve: String,
+    curve_note: String,
+    clusters: Vec<ClusterView>,
+    more_clusters: u64,
+    above: Vec<PairView>,
+    below: Vec<PairView>,
+    source_bytes: String,
+}
+
+struct Card {
+    number: String,
+    label: &'static str,
+    note: String,
+}
+
+struct ClusterView {
+    size: String,
+    kept: PageView,
+    members: Vec<MemberView>,
+    more: u64,
+    weakest: String,
+}
+
+struct MemberView {
+    page: PageView,
+    similarity: String,
+    kind: &'static str,
+}
+
+struct PageView {
+    id: String,
+    name: String,
+    url: Option<String>,
+}
+
+struct PairView {
+    left: PageView,
+    right: PageView,
+    similarity: String,
+    score: String,
+    estimate: String,
+    left_in_right: String,
+    right_in_left: String,
+    pieces: Vec<Piece>,
+}
+
+/// Writes the report.
+pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> Result<()> {
+    let sizes = findings.cluster_sizes();
+    let shown: Vec<(PageId, u64)> = sizes.iter().take(SHOWN_CLUSTERS).copied().collect();
+    let members = members_of(findings, &shown);
+    let (above, below) = pairs_at_the_threshold(findings);
+    let mut needed: BTreeSet<PageId> = members.iter().flatten().copied().collect();
+    needed.extend(shown.iter().map(|row| row.0));
+    needed.extend(above.iter().chain(&below).flat_map(|pair| [pair.left, pair.right]));
+    let viewer = Viewer { findings, texts: texts(findings, &needed.into_iter().collect::<Vec<_>>())? };
+
+    let mut clusters = Vec::new();
+    for ((kept, size), members) in shown.iter().zip(&members) {
+        clusters.push(viewer.cluster(*kept, *size, members)?);
+    }
+    let threshold = findings.threshold();
+    let report = Report {
+        summary,
+        method: method_name(findings),
+        rule: rule(findings),
+        keep: keep_name(&findings.config.keep),
+        grouping: match findings.config.cluster {
+            ClusterMode::Star => "stars: every dropped page is a verified near-duplicate of the kept page it names",
+            ClusterMode::Components => "connected components: chains of verified pairs are one group",
+        },
+        cards: cards(summary),
+        stages: plots::stages(&stage_rows(summary)),
+        sizes: plots::cluster_sizes(&sizes.iter().map(|row| row.1).collect::<Vec<_>>()),
+        similarities: plots::similarities(&similarities(&findings.verified.pairs), &similarities(&findings.verified.near_misses), threshold),
+        curve: plots::s_curve(|s| findings.plan.bands.probability(s, findings.plan.agree()), threshold),
+        curve_note: curve_note(findings),
+        more_clusters: (sizes.len() - shown.len()) as u64,
+        clusters,
+        above: above.iter().map(|pair| viewer.pair(pair)).collect::<Result<_>>()?,
+        below: below.iter().map(|pair| viewer.pair(pair)).collect::<Result<_>>()?,
+        source_bytes: format_bytes(summary.source_bytes),
+    };
+    let html = report.render().map_err(|error| Error::BadResult { path: path.to_path_buf(), reason: error.to_string() })?;
+    std::fs::write(path, html).map_err(Error::io(path, "write"))
+}
+
+impl Findings<'_> {
+    /// The similarity that decides, where one does.
+    fn threshold(&self) -> Option<f64> {
+        match self.plan.decision {
+            Decision::Jaccard { threshold } => Some(self.reclustered_at.unwrap_or(threshold)),
+            Decision::Agreement { .. } => self.reclustered_at,
+        }
+    }
+}
+
+fn method_name(findings: &Findings<'_>) -> &'static str {
+    match findings.config.method {
+        _ if findings.config.exact_only => "exact copies only",
+        Method::Minhash => "minhash",
+        Method::Shingle => "shingle (Alg. B)",
+    }
+}
+
+fn rule(findings: &Findings<'_>) -> String {
+    if findings.config.exact_only {
+        return "the same sequence of words".to_owned();
+    }
+    let ngram = findings.config.ngram;
+    match findings.plan.decision {
+        Decision::Jaccard { .. } => {
+            format!("exact Jaccard similarity of word {ngram}-grams ≥ {}", findings.threshold().unwrap_or_default())
+        }
+        Decision::Agreement { agree } => {
+            format!("at least {agree} of {} supershingles of word {ngram}-grams equal", findings.plan.bands.bands)
+        }
+    }
+}
+
+fn keep_name(keep: &Keep) -> String {
+    match keep {
+        Keep::First => "the first page of a group".to_owned(),
+        Keep::Longest => "the longest page of a group".to_owned(),
+        Keep::Newest => "the newest page of a group".to_owned(),
+        Keep::ShortestUrl => "the page with the shortest URL".to_owned(),
+        Keep::Max(field) => format!("the page with the largest {field}"),
+    }
+}
+
+fn curve_note(findings: &Findings<'_>) -> String {
+    let bands = findings.plan.bands;
+    match findings.plan.layout {
+        Some(layout) => format!(
+            "{} bands of {} min-values. Of the pairs exactly at the threshold, {:.2} % are expected to be found; of those above it, more. Every pair that is found is then compared exactly.",
+            bands.bands, bands.rows, layout.recall_at_threshold * 100.0
+        ),
+        None => format!(
+            "{} supershingles of {} min-values; the curve is the chance that a pair agrees in at least {}.",
+            bands.bands, bands.rows, findings.plan.agree()
+        ),
+    }
+}
+
+fn cards(summary: &Summary) -> Vec<Card> {
+    let share = |part: u64| format!("{:.1} % of the pages", part as f64 * 100.0 / summary.pages.max(1) as f64);
+    let skipped: u64 = summary.skipped.values().sum();
+    vec![
+        Card { number: thousands(summary.pages), label: "pages", note: format!("in {} files", thousands(summary.sources)) },
+        Card { number: thousands(summary.kept), label: "kept", note: share(summary.kept) },
+        Card { number: thousands(summary.kinds["exact"]), label: "exact copies dropped", note: share(summary.kinds["exact"]) },
+        Card { number: thousands(summary.kinds["near"]), label: "near-duplicates dropped", note: share(summary.kinds["near"]) },
+        Card { number: thousands(summary.clusters), label: "clusters", note: format!("largest: {} pages", thousands(summary.largest_cluster)) },
+        Card { number: thousands(skipped), label: "records skipped", note: if skipped == 0 { "all records were usable".to_owned() } else { "see below".to_owned() } },
+    ]
+}
+
+fn stage_rows(summary: &Summary) -> Vec<(&'static str, u64)> {
+    vec![
+        ("pages read", summary.pages),
+        ("different pages", summary.identity_sets),
+        ("pages in candidate pairs", summary.candidate_pages),
+        ("pairs compared exactly", summary.compared_pairs),
+        ("pairs accepted", summary.pairs),
+        ("pages kept", summary.kept),
+    ]
+}
+
+fn similarities(pairs: &[ScoredPair]) -> Vec<f64> {
+    pairs.iter().map(|pair| pair.similarity).collect()
+}
+
+/// The first members of each cluster, least similar first: they are what a person should see.
+fn members_of(findings: &Findings<'_>, clusters: &[(PageId, u64)]) -> Vec<Vec<PageId>> {
+    let place: HashMap<PageId, usize> = clusters.iter().enumerate().map(|(at, row)| (row.0, at)).collect();
+    let mut members = vec![Vec::new(); clusters.len()];
+    for (page, fate) in (0u32..).zip(findings.fates) {
+        if let Some(&at) = place.get(&fate.kept).filter(|_| !fate.keeps(page)) {
+            members[at].push(page);
+        }
+    }
+    let similarity = |page: PageId| findings.fates[page as usize].similarity;
+    for group in &mut members {
+        group.sort_by(|&a, &b| similarity(a).total_cmp(&similarity(b)).then(a.cmp(&b)));
+        group.truncate(SHOWN_MEMBERS);
+    }
+    members
+}
+
+/// The pairs closest to the threshold, on either side.
+fn pairs_at_the_threshold(findings: &Findings<'_>) -> (Vec<ScoredPair>, Vec<ScoredPair>) {
+    let order = |a: &ScoredPair, b: &ScoredPair| {
+        a.score.total_cmp(&b.score).then(a.similarity.total_cmp(&b.similarity)).then((a.left, a.right).cmp(&(b.left, b.right)))
+    };
+    let mut above = findings.verified.pairs.clone();
+    above.sort_by(order);
+    above.truncate(SHOWN_PAIRS);
+    let mut below = findings.verified.near_misses.clone();
+    below.sort_by(|a, b| order(b, a));
+    below.truncate(SHOWN_PAIRS);
+    (above, below)
+}
+
+/// The texts of `pages`, which are ascending, cut to what is shown.
+fn texts(findings: &Findings<'_>, pages: &[PageId]) -> Result<HashMap<PageId, String>> {
+    let wanted = findings.pages.wanted(pages);
+    let mut texts = HashMap::new();
+    let reading = findings.reading;
+    in_order(
+        1,
+        |jobs| reading.read_wanted(&wanted, jobs),
+        || PageReader::new(findings.config.keep_case),
+        |reader, batch: Batch| {
+            let mut found = Vec::new();
+            batch.visit(reading, &mut |raw| {
+                if let Ok(raw) = raw {
+                    if let Some(page) = wanted.page_of(raw.source, raw.record) {
+                        let mut text = reader.text(&raw);
+                        text.truncate(text.floor_char_boundary(TEXT_BYTES));
+                        found.push((page, text));
+                    }
+                }
+                Ok(())
+            })?;
+            Ok(found)
+        },
+        |found| {
+            texts.extend(found);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(texts)
+}
+
+struct Viewer<'a> {
+    findings: &'a Findings<'a>,
+    texts: HashMap<PageId, String>,
+}
+
+impl Viewer<'_> {
+    fn page(&self, page: PageId) -> Result<PageView> {
+        let mut room = Scratch::default();
+        let strings = self.findings.pages.strings(page, &mut room)?;
+        let name = strings.title.map_or_else(
+            || self.texts.get(&page).map(|text| text.split_whitespace().take(SNIPPET_WORDS).collect::<Vec<_>>().join(" ") + " …"),
+            |title| Some(title.to_owned()),
+        );
+        Ok(PageView { id: strings.id.to_owned(), name: name.unwrap_or_default(), url: strings.url.map(str::to_owned) })
+    }
+
+    fn cluster(&self, kept: PageId, size: u64, members: &[PageId]) -> Result<ClusterView> {
+        let views = members.iter().map(|&member| {
+            let fate = &self.findings.fates[member as usize];
+            Ok(MemberView { page: self.page(member)?, similarity: format!("{:.3}", fate.similarity), kind: fate.kind.name() })
+        });
+        let weakest = members.first().map_or(1.0, |&member| self.findings.fates[member as usize].similarity);
+        Ok(ClusterView {
+            size: thousands(size),
+            kept: self.page(kept)?,
+            members: views.collect::<Result<_>>()?,
+            more: (size - 1).saturating_sub(members.len() as u64),
+            weakest: format!("{weakest:.3}"),
+        })
+    }
+
+    fn pair(&self, pair: &ScoredPair) -> Result<PairView> {
+        let text = |page: PageId| self.texts.get(&page).map_or("", String::as_str);
+        let percent = |share: f64| format!("{:.0} %", share * 100.0);
+        Ok(PairView {
+            left: self.page(pair.left)?,
+            right: self.page(pair.right)?,
+            similarity: format!("{:.4}", pair.similarity),
+            score: match self.findings.plan.decision {
+                Decision::Jaccard { .. } => String::new(),
+                Decision::Agreement { .. } => format!("B-similarity {}", pair.score),
+            },
+            estimate: format!("{:.3}", pair.estimate),
+            left_in_right: percent(pair.left_in_right),
+            right_in_left: percent(pair.right_in_left),
+            pieces: diff::pieces(text(pair.left), text(pair.right)),
+        })
+    }
+}

@@ -1,0 +1,137 @@
+//! `kept/`: the input without what was dropped.
+//!
+//! In: which pages are kept. Out: one file an input file, same name, format and compression; the
+//! bytes of kept records unchanged (Parquet: the rows, same schema). Directories of pages: the list
+//! `kept.txt`, and copies on request.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Write};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow_array::BooleanArray;
+use arrow_select::filter::filter_record_batch;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::file::properties::WriterProperties;
+
+use crate::error::{Error, Result};
+use crate::page::PageId;
+use crate::read::compression::Compression;
+use crate::read::{Format, Source};
+use crate::report::Findings;
+use crate::report::table::parquet_error;
+
+/// Writes the folder.
+pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool) -> Result<()> {
+    fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
+    let mut list = String::new();
+    for (source, index) in findings.reading.sources.iter().zip(0u32..) {
+        let pages = findings.pages.pages_of(index);
+        let is_kept = |page: PageId| findings.fates[page as usize].keeps(page);
+        let target = directory.join(&source.name);
+        if source.format.is_page_file() {
+            if pages.into_iter().any(is_kept) {
+                list.push_str(&source.display);
+                list.push('\n');
+                if copy_pages {
+                    create_parent(&target)?;
+                    fs::copy(&source.path, &target).map_err(Error::io(&target, "write"))?;
+                }
+            }
+            continue;
+        }
+        if pages.is_empty() {
+            continue; // nothing in it could be used
+        }
+        create_parent(&target)?;
+        match source.format {
+            Format::Parquet => {
+                let kept: Vec<u64> = pages.filter(|&page| is_kept(page)).map(|page| findings.pages.place(page).record).collect();
+                copy_rows(source, &target, &kept)?;
+            }
+            _ => {
+                let mut ranges: Vec<(u64, u64)> = Vec::new();
+                if let Some(header_bytes) = findings.reading.header_bytes(index) {
+                    ranges.push((0, header_bytes));
+                }
+                for page in pages.filter(|&page| is_kept(page)) {
+                    let place = findings.pages.place(page);
+                    let start = place.offset.unwrap_or_default();
+                    match ranges.last_mut() {
+                        Some(last) if last.1 == start => last.1 = start + place.length,
+                        _ => ranges.push((start, start + place.length)),
+                    }
+                }
+                copy_ranges(source, &target, &ranges)?;
+            }
+        }
+    }
+    let list_path = directory.join("kept.txt");
+    if !list.is_empty() && !list_path.exists() {
+        fs::write(&list_path, list).map_err(Error::io(&list_path, "write"))?;
+    }
+    Ok(())
+}
+
+fn create_parent(target: &Path) -> Result<()> {
+    match target.parent() {
+        Some(parent) => fs::create_dir_all(parent).map_err(Error::io(parent, "create")),
+        None => Ok(()),
+    }
+}
+
+/// Copies ranges of the decompressed bytes, ascending, into a file of the same compression.
+fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<()> {
+    let file = File::create(target).map_err(Error::io(target, "create"))?;
+    if source.compression == Compression::None {
+        // File to file: the system copies without passing the bytes through us.
+        let mut from = File::open(&source.path).map_err(Error::io(&source.path, "read"))?;
+        let mut file = file;
+        for &(start, end) in ranges {
+            io::Seek::seek(&mut from, io::SeekFrom::Start(start)).map_err(Error::io(&source.path, "read"))?;
+            io::copy(&mut Read::take(&from, end - start), &mut file).map_err(Error::io(target, "write"))?;
+        }
+        return Ok(());
+    }
+    let mut reader = source.compression.open(&source.path).map_err(Error::io(&source.path, "read"))?;
+    let fill = |writer: &mut dyn Write| {
+        let mut at = 0;
+        for &(start, end) in ranges {
+            io::copy(&mut reader.by_ref().take(start - at), &mut io::sink())?;
+            io::copy(&mut reader.by_ref().take(end - start), writer)?;
+            at = end;
+        }
+        Ok(())
+    };
+    source.compression.write(file, fill).map_err(Error::io(target, "write"))
+}
+
+/// Copies the rows whose numbers, from 1, are in `kept`, ascending.
+fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
+    let file = File::open(&source.path).map_err(Error::io(&source.path, "read"))?;
+    let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else { return Ok(()) }; // reported as skipped
+    let metadata = Arc::clone(builder.metadata());
+    let compression = metadata.row_groups().first().and_then(|group| group.columns().first()).map(|column| column.compression());
+    let key_values = metadata.file_metadata().key_value_metadata().cloned();
+    let key_values = key_values.map(|rows| rows.into_iter().filter(|row| row.key != "ARROW:schema").collect());
+    let mut properties = WriterProperties::builder().set_key_value_metadata(key_values);
+    if let Some(compression) = compression {
+        properties = properties.set_compression(compression);
+    }
+    let out = File::create(target).map_err(Error::io(target, "create"))?;
+    let mut writer =
+        ArrowWriter::try_new(out, Arc::clone(builder.schema()), Some(properties.build())).map_err(parquet_error(target))?;
+    let mut row = 0u64;
+    for batch in builder.build().map_err(parquet_error(&source.path))? {
+        let Ok(batch) = batch else { break }; // reported as skipped
+        let rows = row + 1..row + 1 + batch.num_rows() as u64;
+        let mask: BooleanArray = rows.map(|number| Some(kept.binary_search(&number).is_ok())).collect();
+        row += batch.num_rows() as u64;
+        let filtered = filter_record_batch(&batch, &mask)
+            .map_err(|error| Error::Parquet { path: target.to_path_buf(), reason: error.to_string() })?;
+        writer.write(&filtered).map_err(parquet_error(target))?;
+    }
+    writer.close().map_err(parquet_error(target))?;
+    Ok(())
+}

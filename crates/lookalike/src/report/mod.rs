@@ -1,0 +1,102 @@
+//! Groups → files: tables, kept records, numbers, and a page for people.
+//!
+//! In: [`Findings`]. Out: a directory. Everything but `run.json` is the same, byte for byte,
+//! whenever the job is.
+
+mod diff;
+mod html;
+mod kept;
+mod plots;
+pub(crate) mod read_back;
+pub mod run;
+pub mod skipped;
+pub mod summary;
+pub mod table;
+mod tables;
+
+use std::path::Path;
+
+use crate::cluster::Fate;
+use crate::cluster::identity::IdentitySets;
+use crate::config::{Config, RunOptions};
+use crate::error::{Error, Result};
+use crate::method::Plan;
+use crate::observe::Observer;
+use crate::page::PageId;
+use crate::page_table::PageTable;
+use crate::read::Reading;
+use crate::verify::Verified;
+use skipped::Skipped;
+use summary::Summary;
+
+/// Everything that was found out.
+pub struct Findings<'a> {
+    /// The config.
+    pub config: &'a Config,
+    /// The method's plan.
+    pub plan: &'a Plan,
+    /// The sources.
+    pub reading: &'a Reading<'a>,
+    /// The pages.
+    pub pages: &'a PageTable,
+    /// Identity sets.
+    pub sets: &'a IdentitySets,
+    /// Compared pairs.
+    pub verified: &'a Verified,
+    /// What became of each page.
+    pub fates: &'a [Fate],
+    /// For each page the page with the smallest id in its component.
+    pub component: &'a [PageId],
+    /// Candidate pairs.
+    pub candidates: u64,
+    /// Candidate pages.
+    pub candidate_pages: u64,
+    /// Pages that got another id.
+    pub repeated_ids: u64,
+    /// Files that are no pages.
+    pub ignored_files: u64,
+    /// Records that could not be used.
+    pub skipped: &'a Skipped,
+    /// The threshold of a second clustering.
+    pub reclustered_at: Option<f64>,
+}
+
+impl Findings<'_> {
+    /// Groups of two pages or more by their kept page, largest first.
+    #[must_use]
+    pub fn cluster_sizes(&self) -> Vec<(PageId, u64)> {
+        let mut sizes = vec![0u64; self.fates.len()];
+        for fate in self.fates {
+            sizes[fate.kept as usize] += 1;
+        }
+        let mut groups: Vec<(PageId, u64)> = (0..).zip(sizes).filter(|row| row.1 > 1).collect();
+        groups.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+        groups
+    }
+}
+
+/// Writes the result into `directory`, all but `run.json` and `skipped.jsonl`.
+///
+/// # Errors
+/// When something cannot be read again or written.
+pub fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions, observer: &dyn Observer) -> Result<Summary> {
+    tables::write_pages(findings, directory, options.jsonl)?;
+    tables::write_pairs(&findings.verified.pairs, findings.pages, directory, "pairs", options.jsonl)?;
+    tables::write_pairs(&findings.verified.near_misses, findings.pages, directory, "near_misses", options.jsonl)?;
+    write_clusters(findings, directory, options, observer)
+}
+
+/// Writes what depends on the clusters: the table of them, `kept/`, the summary, the report.
+///
+/// # Errors
+/// When something cannot be read again or written.
+pub fn write_clusters(findings: &Findings<'_>, directory: &Path, options: &RunOptions, observer: &dyn Observer) -> Result<Summary> {
+    tables::write_clusters(findings, directory, options.jsonl, observer)?;
+    kept::write(findings, &directory.join("kept"), options.copy_kept)?;
+    let summary = Summary::new(findings)?;
+    html::write(findings, &summary, &directory.join("report.html"))?;
+    let path = directory.join("summary.json");
+    let text = serde_json::to_string_pretty(&summary).unwrap_or_default();
+    std::fs::write(&path, text + "\n").map_err(Error::io(&path, "write"))?;
+    Ok(summary)
+}

@@ -1,0 +1,178 @@
+//! A result directory → what was found, for commands that work on results.
+
+use std::collections::HashMap;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_array::{Array, RecordBatch};
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use serde::Deserialize;
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::page::{PageId, ScoredPair};
+use crate::page_table::{NewPage, PageStrings, PageTable};
+use crate::report::summary::SourceFile;
+
+/// The parts of `summary.json` that other commands need.
+#[derive(Debug, Deserialize)]
+pub(crate) struct StoredSummary {
+    pub(crate) format_version: u32,
+    pub(crate) config: Config,
+    pub(crate) config_hash: String,
+    pub(crate) files: Vec<SourceFile>,
+    pub(crate) ignored_files: u64,
+    pub(crate) repeated_ids: u64,
+    pub(crate) candidate_pairs: u64,
+    pub(crate) candidate_pages: u64,
+    pub(crate) compared_pairs: u64,
+}
+
+/// The pages of a result.
+pub(crate) struct StoredPages {
+    pub(crate) pages: PageTable,
+    /// The sources' names, by index.
+    pub(crate) sources: Vec<String>,
+    /// For each page the first of its identity set.
+    pub(crate) first: Vec<PageId>,
+    pub(crate) by_id: HashMap<String, PageId>,
+}
+
+/// Reads `summary.json`.
+pub(crate) fn summary(directory: &Path) -> Result<StoredSummary> {
+    let path = directory.join("summary.json");
+    if !path.exists() {
+        let reason = "is no whole lookalike result (no summary.json in it); run lookalike dedup first".to_owned();
+        return Err(Error::BadResult { path: directory.to_path_buf(), reason });
+    }
+    let bytes = std::fs::read(&path).map_err(Error::io(&path, "read"))?;
+    let damaged = |reason: String| Error::BadResult { path: path.clone(), reason };
+    let summary: StoredSummary = serde_json::from_slice(&bytes).map_err(|error| damaged(format!("cannot be understood: {error}")))?;
+    if summary.format_version != 1 {
+        return Err(damaged(format!("has format version {}, this program reads version 1", summary.format_version)));
+    }
+    let hash = format!("{:016x}", summary.config.hash());
+    if hash != summary.config_hash {
+        return Err(damaged(format!("its config has the hash {hash}, not {} as it says: it was changed by hand or written by another version", summary.config_hash)));
+    }
+    Ok(summary)
+}
+
+/// Reads `pages.parquet`.
+pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result<StoredPages> {
+    let mut stored = StoredPages { pages: PageTable::new(work, limit_bytes), sources: Vec::new(), first: Vec::new(), by_id: HashMap::new() };
+    let mut identities: Vec<String> = Vec::new();
+    for_each_batch(&directory.join("pages.parquet"), |batch| {
+        let (id, source, identity) = (text(batch, "id")?, text(batch, "source")?, text(batch, "identity")?);
+        let (url, title) = (text(batch, "url")?, text(batch, "title")?);
+        let (record, offset, length, tokens) =
+            (whole(batch, "record")?, whole(batch, "offset")?, whole(batch, "length")?, whole(batch, "tokens")?);
+        for row in 0..batch.num_rows() {
+            if stored.sources.last().is_none_or(|last| last != source.value(row)) {
+                stored.sources.push(source.value(row).to_owned());
+            }
+            let page = PageId::try_from(stored.pages.len()).unwrap_or(PageId::MAX);
+            stored.by_id.insert(id.value(row).to_owned(), page);
+            identities.push(identity.value(row).to_owned());
+            let optional = |column: &arrow_array::StringArray| column.is_valid(row).then(|| column.value(row).to_owned());
+            let (url, title) = (optional(url), optional(title));
+            stored.pages.push(&NewPage {
+                source: u32::try_from(stored.sources.len() - 1).unwrap_or(u32::MAX),
+                record: record.value(row),
+                offset: offset.is_valid(row).then(|| offset.value(row)),
+                length: length.value(row),
+                tokens: u32::try_from(tokens.value(row)).unwrap_or(u32::MAX),
+                identity: None,
+                rank_key: None,
+                strings: PageStrings { id: id.value(row), url: url.as_deref(), title: title.as_deref() },
+            })?;
+        }
+        Ok(())
+    })?;
+    stored.pages.finish()?;
+    stored.first = identities.iter().map(|identity| stored.page(identity, directory)).collect::<Result<_>>()?;
+    Ok(stored)
+}
+
+impl StoredPages {
+    fn page(&self, id: &str, directory: &Path) -> Result<PageId> {
+        self.by_id.get(id).copied().ok_or_else(|| Error::BadResult {
+            path: directory.to_path_buf(),
+            reason: format!("the tables do not fit together: no page has the id '{id}'"),
+        })
+    }
+
+    /// Reads a table of pairs.
+    pub(crate) fn pairs(&self, directory: &Path, name: &str) -> Result<Vec<ScoredPair>> {
+        let mut pairs = Vec::new();
+        for_each_batch(&directory.join(name), |batch| {
+            let (left, right) = (text(batch, "left")?, text(batch, "right")?);
+            let real = |name: &str| {
+                let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<Float64Type>());
+                column.ok_or_else(|| format!("has no column '{name}' of numbers"))
+            };
+            let (similarity, left_in_right, right_in_left) = (real("similarity")?, real("left_in_right")?, real("right_in_left")?);
+            let (score, estimate) = (real("score")?, real("estimate")?);
+            for row in 0..batch.num_rows() {
+                pairs.push(ScoredPair {
+                    left: self.page(left.value(row), directory)?,
+                    right: self.page(right.value(row), directory)?,
+                    similarity: similarity.value(row),
+                    left_in_right: left_in_right.value(row),
+                    right_in_left: right_in_left.value(row),
+                    score: score.value(row),
+                    estimate: estimate.value(row),
+                });
+            }
+            Ok(())
+        })?;
+        Ok(pairs)
+    }
+}
+
+/// A problem in a batch: a sentence about the file, or an error of its own.
+enum Problem {
+    File(String),
+    Other(Error),
+}
+
+impl From<String> for Problem {
+    fn from(reason: String) -> Problem {
+        Problem::File(reason)
+    }
+}
+
+impl From<Error> for Problem {
+    fn from(error: Error) -> Problem {
+        Problem::Other(error)
+    }
+}
+
+fn for_each_batch(path: &PathBuf, mut visit: impl FnMut(&RecordBatch) -> Result<(), Problem>) -> Result<()> {
+    let damaged = |reason: String| Error::BadResult { path: path.clone(), reason };
+    let file = File::open(path).map_err(Error::io(path, "read"))?;
+    let reader = ParquetRecordBatchReaderBuilder::try_new(file)
+        .and_then(ParquetRecordBatchReaderBuilder::build)
+        .map_err(|error| damaged(format!("cannot be read: {error}")))?;
+    for batch in reader {
+        let batch = batch.map_err(|error| damaged(format!("cannot be read: {error}")))?;
+        match visit(&batch) {
+            Ok(()) => {}
+            Err(Problem::File(reason)) => return Err(damaged(reason)),
+            Err(Problem::Other(error)) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn text<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b arrow_array::StringArray, String> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
+    column.ok_or_else(|| format!("has no column '{name}' of text"))
+}
+
+fn whole<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b arrow_array::UInt64Array, String> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<UInt64Type>());
+    column.ok_or_else(|| format!("has no column '{name}' of whole numbers"))
+}

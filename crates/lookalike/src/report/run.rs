@@ -1,0 +1,104 @@
+//! `run.json`: what varies between runs of the same job. Times, memory, host, versions.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use crate::config::RunOptions;
+use crate::error::{Error, Result};
+use crate::observe::Stage;
+
+/// What one stage took.
+#[derive(Debug, Clone, Copy)]
+pub struct StageUse {
+    /// The stage.
+    pub stage: Stage,
+    /// Wall-clock time.
+    pub elapsed: Duration,
+    /// Units of work: bytes for reading and verifying, pages for writing.
+    pub units: u64,
+}
+
+/// Collects the stages of a run.
+pub struct Resources {
+    started: Instant,
+    stages: Vec<StageUse>,
+}
+
+impl Resources {
+    /// From now on.
+    #[must_use]
+    pub fn start() -> Resources {
+        Resources { started: Instant::now(), stages: Vec::new() }
+    }
+
+    /// A stage is over.
+    pub fn add(&mut self, stage: Stage, elapsed: Duration, units: u64) {
+        self.stages.push(StageUse { stage, elapsed, units });
+    }
+
+    /// Writes the file, and hands the stages on.
+    ///
+    /// # Errors
+    /// When it cannot be written.
+    pub fn write(self, path: &Path, options: &RunOptions, input_bytes: u64, spilled: &[(&str, bool)]) -> Result<Vec<StageUse>> {
+        let stages: Vec<_> = self
+            .stages
+            .iter()
+            .map(|row| json!({"stage": row.stage.name(), "seconds": row.elapsed.as_secs_f64(), "units": row.units}))
+            .collect();
+        let run = json!({
+            "lookalike": env!("CARGO_PKG_VERSION"),
+            "seconds": self.started.elapsed().as_secs_f64(),
+            "cpu_seconds": cpu_seconds(),
+            "peak_memory_bytes": peak_memory_bytes(),
+            "memory_limit_bytes": options.memory_bytes,
+            "threads": options.threads,
+            "input_bytes": input_bytes,
+            "inputs": options.inputs,
+            "output": options.output.to_string_lossy(),
+            "stages": stages,
+            "spilled_to_disk": spilled.iter().filter(|row| row.1).map(|row| row.0).collect::<Vec<_>>(),
+            "host": {
+                "name": read_line("/proc/sys/kernel/hostname"),
+                "os": std::env::consts::OS,
+                "arch": std::env::consts::ARCH,
+                "cpus": std::thread::available_parallelism().map_or(1, usize::from),
+            },
+        });
+        let text = serde_json::to_string_pretty(&run).unwrap_or_default();
+        std::fs::write(path, text + "\n").map_err(Error::io(path, "write"))?;
+        Ok(self.stages)
+    }
+}
+
+fn read_line(path: &str) -> Option<String> {
+    Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
+}
+
+/// User and system time of this process, where the system tells.
+#[must_use]
+pub fn cpu_seconds() -> Option<f64> {
+    const TICKS_A_SECOND: f64 = 100.0; // fixed for programs by the Linux ABI
+    let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
+    let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
+    let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
+    Some(ticks / TICKS_A_SECOND)
+}
+
+/// The most memory this process had, where the system tells.
+#[must_use]
+pub fn peak_memory_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}
+
+/// The memory of this machine, where the system tells.
+#[must_use]
+pub fn machine_memory_bytes() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+    line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok().map(|kib| kib * 1024)
+}

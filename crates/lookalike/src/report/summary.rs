@@ -1,0 +1,207 @@
+//! `summary.json`: counts, config and its hash, what was skipped and capped. Nothing in it varies
+//! between runs of the same job.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::candidate::layout::Layout;
+use crate::config::Config;
+use crate::error::{Result, SkippedRecord};
+use crate::page::{Kind, PageId};
+use crate::read::{Format, Source};
+use crate::report::Findings;
+use crate::sketch::supershingle::Bands;
+
+/// Capped buckets and large clusters that are listed; the rest is counted.
+const LISTED: usize = 20;
+
+/// The whole summary.
+#[derive(Debug, Clone, Serialize)]
+pub struct Summary {
+    /// The version that wrote it; also marks a directory as ours.
+    pub lookalike: String,
+    /// The version of the files' layout.
+    pub format_version: u32,
+    /// Hash of the config, 16 hexadecimal digits.
+    pub config_hash: String,
+    /// The config.
+    pub config: Config,
+    /// If the clusters were made again from stored pairs: the threshold that was used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reclustered_at: Option<f64>,
+    /// Files that were read.
+    pub sources: u64,
+    /// Their size on disk.
+    pub source_bytes: u64,
+    /// Files that hold many pages each, and what was found in them.
+    pub files: Vec<SourceFile>,
+    /// Files in directories that are plainly no pages.
+    pub ignored_files: u64,
+    /// Pages.
+    pub pages: u64,
+    /// Pages that were kept.
+    pub kept: u64,
+    /// Pages that were dropped.
+    pub dropped: u64,
+    /// Pages by what became of them.
+    pub kinds: BTreeMap<&'static str, u64>,
+    /// Different token sequences (every empty page counts).
+    pub identity_sets: u64,
+    /// Pages whose id was taken and that got another one.
+    pub repeated_ids: u64,
+    /// Bands and rows.
+    pub bands: Bands,
+    /// Why they are what they are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub layout: Option<Layout>,
+    /// Pairs that shared a band.
+    pub candidate_pairs: u64,
+    /// Pages in those pairs or in crowded buckets.
+    pub candidate_pages: u64,
+    /// Pairs that were compared exactly.
+    pub compared_pairs: u64,
+    /// Pairs that were accepted.
+    pub pairs: u64,
+    /// Pairs that were close.
+    pub near_misses: u64,
+    /// Groups of two pages or more.
+    pub clusters: u64,
+    /// Pages of the largest group.
+    pub largest_cluster: u64,
+    /// Buckets that were too common, in all.
+    pub capped_buckets: u64,
+    /// The largest of them.
+    pub capped: Vec<Capped>,
+    /// Groups that are suspiciously large.
+    pub large_clusters: Vec<LargeCluster>,
+    /// Skipped records by kind.
+    pub skipped: BTreeMap<&'static str, u64>,
+    /// The first of each kind.
+    pub skipped_examples: Vec<SkippedRecord>,
+}
+
+/// A file that holds many pages.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct SourceFile {
+    /// Its path, as in `pages.parquet`.
+    pub source: String,
+    /// Its name in `kept/`.
+    pub name: String,
+    /// Its format.
+    pub format: Format,
+    /// Pages in it.
+    pub pages: u64,
+}
+
+/// A bucket that was too common to be spelled out as pairs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Capped {
+    /// The band it was found in.
+    pub band: usize,
+    /// Members.
+    pub size: usize,
+    /// Members that stand for the others in it.
+    pub leaders: usize,
+    /// Two of its members.
+    pub example: [String; 2],
+}
+
+/// A group one should look at.
+#[derive(Debug, Clone, Serialize)]
+pub struct LargeCluster {
+    /// The kept page.
+    pub cluster: String,
+    /// Pages.
+    pub size: u64,
+    /// The page least similar to the kept one.
+    pub weakest: String,
+    /// That similarity.
+    pub weakest_similarity: f64,
+}
+
+impl Summary {
+    /// Counts everything.
+    pub(super) fn new(findings: &Findings<'_>) -> Result<Summary> {
+        let pages = findings.pages;
+        let mut kinds: BTreeMap<&'static str, u64> = Kind::ALL.iter().map(|kind| (kind.name(), 0)).collect();
+        for fate in findings.fates {
+            *kinds.entry(fate.kind.name()).or_default() += 1;
+        }
+        let dropped = kinds["exact"] + kinds["near"];
+        let total = pages.len() as u64;
+        let sizes = findings.cluster_sizes();
+        let mut capped = Vec::new();
+        for bucket in findings.verified.capped.iter().take(LISTED) {
+            let example = [pages.id(bucket.example.0)?, pages.id(bucket.example.1)?];
+            capped.push(Capped { band: bucket.band, size: bucket.size, leaders: bucket.leaders, example });
+        }
+        Ok(Summary {
+            lookalike: env!("CARGO_PKG_VERSION").to_owned(),
+            format_version: 1,
+            config_hash: format!("{:016x}", findings.config.hash()),
+            config: findings.config.clone(),
+            reclustered_at: findings.reclustered_at,
+            sources: findings.reading.sources.len() as u64,
+            source_bytes: findings.reading.sources.iter().map(|source| source.bytes).sum(),
+            files: source_files(findings),
+            ignored_files: findings.ignored_files,
+            pages: total,
+            kept: total - dropped,
+            dropped,
+            kinds,
+            identity_sets: findings.sets.count as u64,
+            repeated_ids: findings.repeated_ids,
+            bands: findings.plan.bands,
+            layout: findings.plan.layout,
+            candidate_pairs: findings.candidates,
+            candidate_pages: findings.candidate_pages,
+            compared_pairs: findings.verified.compared,
+            pairs: findings.verified.pairs.len() as u64,
+            near_misses: findings.verified.near_misses.len() as u64,
+            clusters: sizes.len() as u64,
+            largest_cluster: sizes.first().map_or(0, |row| row.1),
+            capped_buckets: findings.verified.capped.len() as u64,
+            capped,
+            large_clusters: large_clusters(findings, &sizes)?,
+            skipped: findings.skipped.counts.iter().map(|(kind, count)| (kind.name(), *count)).collect(),
+            skipped_examples: findings.skipped.examples.clone(),
+        })
+    }
+}
+
+fn source_files(findings: &Findings<'_>) -> Vec<SourceFile> {
+    let sources = (0u32..).zip(findings.reading.sources).filter(|(_, source)| !source.format.is_page_file());
+    let describe = |(index, source): (u32, &Source)| SourceFile {
+        source: source.display.clone(),
+        name: source.name.clone(),
+        format: source.format,
+        pages: findings.pages.pages_of(index).len() as u64,
+    };
+    sources.map(describe).collect()
+}
+
+/// Whether a group of `size` among `pages` is large enough to be looked at by a person: a thousand
+/// pages, or a twentieth of the corpus and at least twenty.
+fn is_suspicious(size: u64, pages: u64) -> bool {
+    size >= 1000 || (size >= 20 && size * 20 >= pages)
+}
+
+fn large_clusters(findings: &Findings<'_>, sizes: &[(PageId, u64)]) -> Result<Vec<LargeCluster>> {
+    let total = findings.pages.len() as u64;
+    let suspicious = sizes.iter().take_while(|row| is_suspicious(row.1, total)).take(LISTED);
+    let mut found = Vec::new();
+    for &(kept, size) in suspicious {
+        let members = (0u32..).zip(findings.fates).filter(|(_, fate)| fate.kept == kept);
+        let weakest = members.min_by(|a, b| a.1.similarity.total_cmp(&b.1.similarity).then(a.0.cmp(&b.0)));
+        if let Some((weakest, fate)) = weakest {
+            found.push(LargeCluster {
+                cluster: findings.pages.id(kept)?,
+                size,
+                weakest: findings.pages.id(weakest)?,
+                weakest_similarity: fate.similarity,
+            });
+        }
+    }
+    Ok(found)
+}

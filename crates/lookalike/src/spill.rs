@@ -1,0 +1,176 @@
+//! Long arrays that live in memory up to a limit and in a temporary file beyond it.
+//!
+//! In: items, appended in runs. Out: any run again, from several threads at once. What was appended
+//! is never changed. The file is little-endian, has no name that matters, and goes away with the
+//! work directory.
+
+use std::fs::File;
+use std::io::Write;
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use crate::error::{Error, Result};
+
+/// Items with a fixed little-endian form.
+pub trait Fixed: Copy + Default {
+    /// Bytes an item has.
+    const BYTES: usize;
+    /// Appends the items' bytes.
+    fn encode(items: &[Self], bytes: &mut Vec<u8>);
+    /// Appends the items the bytes stand for.
+    fn decode(bytes: &[u8], items: &mut Vec<Self>);
+}
+
+macro_rules! fixed {
+    ($($item:ty),*) => {$(
+        impl Fixed for $item {
+            const BYTES: usize = size_of::<$item>();
+            fn encode(items: &[Self], bytes: &mut Vec<u8>) {
+                bytes.extend(items.iter().flat_map(|item| item.to_le_bytes()));
+            }
+            fn decode(bytes: &[u8], items: &mut Vec<Self>) {
+                items.extend(bytes.chunks_exact(Self::BYTES).map(|chunk| {
+                    let mut item = [0; size_of::<$item>()];
+                    item.copy_from_slice(chunk);
+                    <$item>::from_le_bytes(item)
+                }));
+            }
+        }
+    )*};
+}
+fixed!(u8, u32, u64);
+
+/// An append-only array with a bound on the memory it takes.
+pub struct Spill<T> {
+    memory: Vec<T>,
+    limit_bytes: usize,
+    path: PathBuf,
+    file: Option<File>,
+    buffer: Vec<u8>,
+    length: u64,
+}
+
+/// Bytes that are collected before they are written.
+const WRITE_BYTES: usize = 256 << 10;
+
+impl<T: Fixed> Spill<T> {
+    /// An empty array that moves to `path` when it outgrows `limit_bytes`.
+    #[must_use]
+    pub fn new(path: PathBuf, limit_bytes: usize) -> Spill<T> {
+        Spill { memory: Vec::new(), limit_bytes, path, file: None, buffer: Vec::new(), length: 0 }
+    }
+
+    /// Items in all.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.length
+    }
+
+    /// Whether there is no item.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// Whether the items are in a file.
+    #[must_use]
+    pub fn is_spilled(&self) -> bool {
+        self.file.is_some()
+    }
+
+    /// Appends `items`; returns where they start.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be written.
+    pub fn append(&mut self, items: &[T]) -> Result<u64> {
+        let start = self.length;
+        self.length += items.len() as u64;
+        if self.file.is_none() {
+            if (self.memory.len() + items.len()) * T::BYTES <= self.limit_bytes {
+                self.memory.extend_from_slice(items);
+                return Ok(start);
+            }
+            let file = File::options().create(true).truncate(true).read(true).write(true).open(&self.path);
+            self.file = Some(file.map_err(Error::io(&self.path, "create"))?);
+            let memory = std::mem::take(&mut self.memory);
+            for run in memory.chunks(WRITE_BYTES) {
+                T::encode(run, &mut self.buffer);
+                self.write_out()?;
+            }
+        }
+        T::encode(items, &mut self.buffer);
+        if self.buffer.len() >= WRITE_BYTES {
+            self.write_out()?;
+        }
+        Ok(start)
+    }
+
+    /// To be called once after the last [`append`](Self::append) and before the first read.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be written.
+    pub fn finish(&mut self) -> Result<()> {
+        self.write_out()?;
+        self.buffer = Vec::new();
+        Ok(())
+    }
+
+    fn write_out(&mut self) -> Result<()> {
+        if let Some(file) = &mut self.file {
+            file.write_all(&self.buffer).map_err(Error::io(&self.path, "write"))?;
+            self.buffer.clear();
+        }
+        Ok(())
+    }
+
+    /// The items in `range`, from memory or through `scratch`.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be read.
+    pub fn read<'a>(&'a self, range: Range<u64>, scratch: &'a mut Scratch<T>) -> Result<&'a [T]> {
+        let Some(file) = &self.file else {
+            let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
+            return Ok(self.memory.get(index(range.start)..index(range.end)).unwrap_or(&[]));
+        };
+        let count = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+        scratch.bytes.resize(count * T::BYTES, 0);
+        file.read_exact_at(&mut scratch.bytes, range.start * T::BYTES as u64).map_err(Error::io(&self.path, "read"))?;
+        scratch.items.clear();
+        T::decode(&scratch.bytes, &mut scratch.items);
+        Ok(&scratch.items)
+    }
+}
+
+/// Room for what is read back from a file.
+#[derive(Default)]
+pub struct Scratch<T> {
+    bytes: Vec<u8>,
+    items: Vec<T>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn what_went_in_comes_out_in_memory_and_from_a_file(
+            runs in prop::collection::vec(prop::collection::vec(any::<u64>(), 0..40), 0..20),
+            limit in 0usize..4000,
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            let mut spill = Spill::new(directory.path().join("items"), limit);
+            let starts: Vec<u64> = runs.iter().map(|run| spill.append(run).unwrap()).collect();
+            spill.finish().unwrap();
+            let items: usize = runs.iter().map(Vec::len).sum();
+            prop_assert_eq!(spill.len(), items as u64);
+            prop_assert_eq!(spill.is_spilled(), items * 8 > limit);
+            let mut scratch = Scratch::default();
+            for (run, start) in runs.iter().zip(starts) {
+                prop_assert_eq!(spill.read(start..start + run.len() as u64, &mut scratch).unwrap(), run.as_slice());
+            }
+        }
+    }
+}

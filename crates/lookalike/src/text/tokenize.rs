@@ -1,0 +1,179 @@
+//! Text → tokens.
+//!
+//! In: text, as a page shows it. Out: the fingerprints of its terms, in order. A term is a maximal
+//! alphanumeric run (Unicode), case folded; a URL in the text so falls apart at slashes and dots.
+//! Fast on ASCII: one table look-up a byte and no copy; everything else goes through
+//! [`Normalizer`]. Henzinger 2006, §2.
+
+use crate::page::Token;
+use crate::text::normalize::Normalizer;
+use crate::text::term::{ascii_token, ascii_token_keep_case};
+
+const BREAK: u8 = 0;
+const WORD: u8 = 1;
+const WIDE: u8 = 2;
+
+/// What a byte is: a separator, an ASCII letter or digit, or part of a wider character.
+const CLASS: [u8; 256] = {
+    let mut class = [BREAK; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        #[allow(clippy::cast_possible_truncation)] // the loop ends at 255
+        let b = byte as u8;
+        if b.is_ascii_alphanumeric() {
+            class[byte] = WORD;
+        } else if !b.is_ascii() {
+            class[byte] = WIDE;
+        }
+        byte += 1;
+    }
+    class
+};
+
+/// Turns text into tokens; reusable, one per thread.
+pub struct Tokenizer {
+    keep_case: bool,
+    normalizer: Normalizer,
+}
+
+impl Tokenizer {
+    /// A tokenizer that folds case unless told to keep it.
+    #[must_use]
+    pub fn new(keep_case: bool) -> Tokenizer {
+        Tokenizer { keep_case, normalizer: Normalizer::new(keep_case) }
+    }
+
+    /// Appends the tokens of `text` to `tokens`.
+    pub fn tokenize(&mut self, text: &str, tokens: &mut Vec<Token>) {
+        let bytes = text.as_bytes();
+        let mut at = 0;
+        while at < bytes.len() {
+            let start = at;
+            match CLASS[usize::from(bytes[at])] {
+                BREAK => {
+                    at += 1;
+                    continue;
+                }
+                WORD => {
+                    at = end_of(bytes, at, |class| class == WORD);
+                    if at == bytes.len() || CLASS[usize::from(bytes[at])] == BREAK {
+                        tokens.push(if self.keep_case {
+                            ascii_token_keep_case(bytes, start, at)
+                        } else {
+                            ascii_token(bytes, start, at)
+                        });
+                        continue;
+                    }
+                }
+                _ => {}
+            }
+            // A wider character in the word: normalise up to the next ASCII separator.
+            at = end_of(bytes, at, |class| class != BREAK);
+            self.normalizer.tokens_of_run(&text[start..at], tokens);
+        }
+    }
+}
+
+#[inline]
+fn end_of(bytes: &[u8], from: usize, belongs: impl Fn(u8) -> bool) -> usize {
+    bytes[from..].iter().position(|&byte| !belongs(CLASS[usize::from(byte)])).map_or(bytes.len(), |length| from + length)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::text::term::term_token;
+    use proptest::prelude::*;
+    use unicode_normalization::UnicodeNormalization;
+
+    fn tokens(text: &str) -> Vec<Token> {
+        let mut out = Vec::new();
+        Tokenizer::new(false).tokenize(text, &mut out);
+        out
+    }
+
+    fn terms(words: &[&str]) -> Vec<Token> {
+        words.iter().map(|word| term_token(word.as_bytes())).collect()
+    }
+
+    #[test]
+    fn terms_are_maximal_alphanumeric_runs() {
+        assert_eq!(tokens("It's 3 o'clock_now."), terms(&["it", "s", "3", "o", "clock", "now"]));
+        assert_eq!(tokens("  "), terms(&[]));
+        assert_eq!(tokens("naïve CAFÉ x"), terms(&["naïve", "café", "x"]));
+    }
+
+    #[test]
+    fn a_url_is_broken_at_slashes_and_dots() {
+        assert_eq!(tokens("see http://www.a.org/b/c.html"), terms(&["see", "http", "www", "a", "org", "b", "c", "html"]));
+    }
+
+    #[test]
+    fn case_is_folded_beyond_ascii_and_kept_on_request() {
+        assert_eq!(tokens("ΟΔΟΣ ΣΊΣΥΦΟΣ"), tokens("οδος σίσυφος"));
+        assert_eq!(tokens("ÄRGER"), tokens("ärger"));
+        let mut kept = Vec::new();
+        Tokenizer::new(true).tokenize("Rose rose Ärger ärger", &mut kept);
+        assert_ne!(kept[0], kept[1]);
+        assert_ne!(kept[2], kept[3]);
+        assert_eq!(kept[1], term_token(b"rose"));
+    }
+
+    #[test]
+    fn invisible_characters_do_not_part_a_word() {
+        assert_eq!(tokens("im\u{ad}por\u{ad}tant"), terms(&["important"]));
+        assert_eq!(tokens("ab\u{feff}cd é"), terms(&["abcd", "é"]));
+    }
+
+    #[test]
+    fn marks_of_indic_scripts_stay_in_their_word() {
+        assert_eq!(tokens("हिन्दी में").len(), 2);
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_segmented() {
+        // The sentence is one alphanumeric run; as one term it would match nothing but itself.
+        assert!(tokens("我们在北京大学学习中文和历史").len() >= 6);
+        assert!(tokens("東京都知事は今日の記者会見で発表した").len() >= 6);
+        assert!(tokens("ภาษาไทยเป็นภาษาที่มีระดับเสียงของคำแน่นอน").len() >= 6);
+        assert_eq!(tokens("iPhone手机").first(), terms(&["iphone"]).first());
+    }
+
+    #[test]
+    fn one_changed_word_changes_few_tokens_of_a_han_text() {
+        let one = tokens("昨天下午市政府宣布新的地铁线路将于明年春天开通");
+        let two = tokens("昨天上午市政府宣布新的地铁线路将于明年春天开通");
+        let shared = one.iter().filter(|token| two.contains(token)).count();
+        assert!(shared + 3 >= one.len(), "{shared} of {}", one.len());
+    }
+
+    #[test]
+    fn a_mark_on_a_separator_is_no_term() {
+        assert_eq!(tokens("a =\u{338} b"), tokens("a ≠ b"));
+    }
+
+    proptest! {
+        #[test]
+        fn normal_forms_of_one_text_are_one_text(text in "\\PC{0,40}") {
+            let composed: String = text.nfc().collect();
+            let decomposed: String = text.nfd().collect();
+            prop_assert_eq!(tokens(&composed), tokens(&decomposed));
+            prop_assert_eq!(tokens(&text), tokens(&composed));
+        }
+
+        #[test]
+        fn ascii_words_equal_the_definition(text in "[ -~\\n\\t]{0,200}") {
+            let expected: Vec<Token> = text
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .map(|word| term_token(word.to_ascii_lowercase().as_bytes()))
+                .collect();
+            prop_assert_eq!(tokens(&text), expected);
+        }
+
+        #[test]
+        fn any_text_is_survived(text in any::<String>()) {
+            tokens(&text);
+        }
+    }
+}

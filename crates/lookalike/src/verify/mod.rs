@@ -1,0 +1,72 @@
+//! Candidate pairs → scored pairs, exactly.
+//!
+//! In: candidates, and the shingle sets of the pages in them, read again. Out: accepted pairs and
+//! near misses with their exact similarity, ascending. Exact up to collisions of 64-bit hashes.
+
+pub mod jaccard;
+pub mod leaders;
+pub mod sets;
+
+use rayon::prelude::*;
+
+use crate::candidate::band_join::Candidates;
+use crate::error::Result;
+use crate::method::{Plan, Verdict};
+use crate::page::{PageId, ScoredPair};
+use leaders::CappedBucket;
+use sets::{PageSets, Room};
+
+/// Pairs that are compared by one thread at a time.
+const PAIRS_A_TASK: usize = 512;
+
+/// What verification found.
+#[derive(Debug, Default)]
+pub struct Verified {
+    /// Near-duplicates, ascending.
+    pub pairs: Vec<ScoredPair>,
+    /// Close, but not near-duplicates, ascending.
+    pub near_misses: Vec<ScoredPair>,
+    /// Pairs that were compared.
+    pub compared: u64,
+    /// Buckets that were too common, and what was done about them.
+    pub capped: Vec<CappedBucket>,
+}
+
+/// Compares all candidates. `rank` orders the members of crowded buckets.
+///
+/// # Errors
+/// When sets that were spilled to disk cannot be read back.
+pub fn verify(candidates: &Candidates, sets: &PageSets, plan: &Plan, rank: &(dyn Fn(PageId) -> u32 + Sync)) -> Result<Verified> {
+    let scored: Vec<Vec<ScoredPair>> = candidates
+        .pairs
+        .par_chunks(PAIRS_A_TASK)
+        .map_init(Room::default, |room, pairs| {
+            let mut found = Vec::new();
+            for &(left, right) in pairs {
+                let pair = sets.compare(left, right, plan, room)?;
+                if plan.decision.verdict(&pair) != Verdict::Rejected {
+                    found.push(pair);
+                }
+            }
+            Ok(found)
+        })
+        .collect::<Result<_>>()?;
+    let mut found: Vec<ScoredPair> = scored.into_iter().flatten().collect();
+    let mut compared = candidates.pairs.len() as u64;
+    let mut capped = Vec::new();
+    let crowds: Vec<(CappedBucket, Vec<ScoredPair>)> = candidates
+        .crowded
+        .par_iter()
+        .map_init(Room::default, |room, bucket| leaders::compare(bucket, sets, plan, rank, room))
+        .collect::<Result<_>>()?;
+    for (bucket, pairs) in crowds {
+        compared += bucket.compared;
+        capped.push(bucket);
+        found.extend(pairs);
+    }
+    found.par_sort_unstable_by_key(|pair| (pair.left, pair.right));
+    found.dedup_by_key(|pair| (pair.left, pair.right));
+    let (pairs, near_misses) = found.into_iter().partition(|pair| plan.decision.verdict(pair) == Verdict::Accepted);
+    capped.sort_by(|a, b| b.size.cmp(&a.size).then(a.example.cmp(&b.example)));
+    Ok(Verified { pairs, near_misses, compared, capped })
+}

@@ -1,0 +1,179 @@
+//! The output directory while a run is at work on it.
+//!
+//! Everything is written to `DIR/.lookalike-work` and renamed into place at the end, the summary
+//! last: a directory with a `summary.json` is a whole result, and a run that fails or is killed
+//! leaves nothing half-written that could be taken for one. A lock keeps a second run out.
+
+use std::fs::{self, File, TryLockError};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use crate::error::{Error, Result};
+
+/// The name of the work directory inside the output directory.
+pub const WORK: &str = ".lookalike-work";
+/// What a result consists of, in the order in which it is put into place; the last one makes it
+/// whole.
+pub const RESULT_FILES: [&str; 13] = [
+    "pages.parquet",
+    "clusters.parquet",
+    "pairs.parquet",
+    "near_misses.parquet",
+    "pages.jsonl",
+    "clusters.jsonl",
+    "pairs.jsonl",
+    "near_misses.jsonl",
+    "kept",
+    "skipped.jsonl",
+    "run.json",
+    "report.html",
+    "summary.json",
+];
+
+/// An output directory that this run holds.
+#[derive(Debug)]
+pub struct WorkDir {
+    output: PathBuf,
+    work: PathBuf,
+    made_output: bool,
+    /// Held while we live.
+    _lock: File,
+}
+
+impl WorkDir {
+    /// Takes hold of `output`, which is made if it does not exist.
+    ///
+    /// # Errors
+    /// If it holds something else, another run is in it, or it cannot be written.
+    pub fn open(output: &Path, force: bool) -> Result<WorkDir> {
+        let made_output = !output.exists();
+        if !made_output && !output.is_dir() {
+            let reason = "exists and is no directory; choose another --output".to_owned();
+            return Err(Error::BadResult { path: output.to_path_buf(), reason });
+        }
+        if !made_output && !force && !is_ours(output)? {
+            return Err(Error::OutputNotOurs { path: output.to_path_buf() });
+        }
+        let work = output.join(WORK);
+        fs::create_dir_all(&work).map_err(Error::io(output, "create"))?;
+        let lock_path = work.join("lock");
+        let lock = File::create(&lock_path).map_err(Error::io(&lock_path, "create"))?;
+        match lock.try_lock() {
+            Ok(()) => {}
+            Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: output.to_path_buf() }),
+            Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
+            Err(TryLockError::Error(error)) => return Err(Error::Io { path: lock_path, action: "lock", source: error }),
+        }
+        let directory = WorkDir { output: output.to_path_buf(), work, made_output, _lock: lock };
+        directory.clear_leftovers()?;
+        Ok(directory)
+    }
+
+    /// Where files are written before they are put into place.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.work
+    }
+
+    /// The output directory.
+    #[must_use]
+    pub fn output(&self) -> &Path {
+        &self.output
+    }
+
+    /// What a killed run left behind.
+    fn clear_leftovers(&self) -> Result<()> {
+        for entry in fs::read_dir(&self.work).map_err(Error::io(&self.work, "read"))? {
+            let path = entry.map_err(Error::io(&self.work, "read"))?.path();
+            if path.file_name().is_some_and(|name| name != "lock") {
+                remove(&path)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Puts the result into place. From the first rename on, the old result counts as gone.
+    ///
+    /// # Errors
+    /// When something cannot be renamed.
+    pub fn publish(self) -> Result<()> {
+        remove(&self.output.join("summary.json"))?;
+        for name in RESULT_FILES {
+            let (from, to) = (self.work.join(name), self.output.join(name));
+            remove(&to)?;
+            if from.exists() {
+                fs::rename(&from, &to).map_err(Error::io(&to, "write"))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Drop for WorkDir {
+    fn drop(&mut self) {
+        // Nothing more can be done about a failure here; the next run clears up.
+        let _ = fs::remove_dir_all(&self.work);
+        if self.made_output {
+            let _ = fs::remove_dir(&self.output); // only if it is empty: nothing was published
+        }
+    }
+}
+
+/// Whether a directory is empty or holds a result of ours, whole or begun.
+fn is_ours(output: &Path) -> Result<bool> {
+    let mut names = Vec::new();
+    for entry in fs::read_dir(output).map_err(Error::io(output, "read"))? {
+        names.push(entry.map_err(Error::io(output, "read"))?.file_name().to_string_lossy().into_owned());
+    }
+    let known = |name: &String| name == WORK || RESULT_FILES.contains(&name.as_str());
+    let signed = fs::read(output.join("summary.json")).is_ok_and(|bytes| {
+        serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|summary| summary.get("lookalike").is_some())
+    });
+    Ok(names.is_empty() || signed || (names.iter().any(|name| name == WORK) && names.iter().all(known)))
+}
+
+fn remove(path: &Path) -> Result<()> {
+    let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
+    match removed {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::Io { path: path.to_path_buf(), action: "remove", source: error }),
+        _ => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_of_others_is_refused_unless_forced() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("thesis.tex"), "precious").unwrap();
+        assert!(matches!(WorkDir::open(root.path(), false), Err(Error::OutputNotOurs { .. })));
+        let forced = WorkDir::open(root.path(), true).unwrap();
+        fs::write(forced.path().join("summary.json"), "{\"lookalike\": 1}").unwrap();
+        forced.publish().unwrap();
+        assert_eq!(fs::read(root.path().join("thesis.tex")).unwrap(), b"precious");
+        assert!(WorkDir::open(root.path(), false).is_ok(), "now it is ours");
+    }
+
+    #[test]
+    fn a_second_run_is_kept_out_and_a_failed_one_leaves_nothing() {
+        let root = tempfile::tempdir().unwrap();
+        let output = root.path().join("out");
+        let first = WorkDir::open(&output, false).unwrap();
+        fs::write(first.path().join("pairs.parquet"), "half").unwrap();
+        assert!(matches!(WorkDir::open(&output, false), Err(Error::Locked { .. })));
+        drop(first);
+        assert!(!output.exists());
+    }
+
+    #[test]
+    fn what_a_killed_run_left_is_cleared() {
+        let root = tempfile::tempdir().unwrap();
+        let work = root.path().join(WORK);
+        fs::create_dir(&work).unwrap();
+        fs::write(work.join("pairs.parquet"), "half").unwrap();
+        let opened = WorkDir::open(root.path(), false).unwrap();
+        assert!(!opened.path().join("pairs.parquet").exists());
+    }
+}
