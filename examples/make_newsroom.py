@@ -205,11 +205,10 @@ def main():
     for name, day, visitors in (("kite-week-1", 3, 10482), ("kite-week-2", 10, 11967)):
         write(f"morning-lantern/{name}.html", page("morning-lantern", title, paragraphs(text) + stamp.format(day, visitors)))
     # A story contained in a longer one.
-    short, long = STORIES["tram"], STORIES["drone"]
+    short = STORIES["tram"]
     write("wire-north/tram-short.html", page("wire-north", short[0], paragraphs(short[1])))
     write("harbour-herald/week-in-review.html", page("harbour-herald", "The week in review",
           paragraphs(short[1]) + paragraphs(STORIES["salt"][1].strip().splitlines()[0])))
-    del long
     # German, once in UTF-8 and once in the charset of its time, which is said in the page.
     german = page("daily-ledger", GERMAN[0], paragraphs(GERMAN[1]), lang="de")
     write("daily-ledger/strassenbahn.html", german)
@@ -225,7 +224,7 @@ def main():
     # A broken page: tags that never close, a stray end tag, a comment that never ends.
     title, text = STORIES["salt"]
     write("harbour-herald/salt-broken.html",
-          f"<html><head><title>{title}</title><body><div class='x><p>Harbour Herald<b>{title}</div></span>\n"
+          f"<html><head><title>{title}</title><body><div class=x <p>Harbour Herald<b>{title}</div></span>\n"
           f"<p>Harbour Herald</p>{paragraphs(text)}<table><tr><td>Harbour Herald<!-- never closed")
     # Nothing but markup, and next to nothing.
     write("metro-now/empty.html", "<!doctype html><html><head><script>track()</script></head><body><div></div></body></html>\n")

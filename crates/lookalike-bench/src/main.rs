@@ -1,2 +1,57 @@
-//! Benchmarks.
-fn main() {}
+//! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
+
+mod peers;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use lookalike_bench::corpus::{Corpus, CorpusPlan};
+
+/// Measures lookalike, and compares it with others.
+#[derive(Debug, Parser)]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Write the generated corpus as JSON lines
+    Generate {
+        /// The file
+        #[arg(long)]
+        output: PathBuf,
+        /// Documents in it
+        #[arg(long, default_value_t = 100_000)]
+        documents: usize,
+    },
+    /// The whole job against gaoya and rensa, on the same file, in CPU-seconds
+    Peers {
+        /// Documents in the generated file
+        #[arg(long, default_value_t = 100_000)]
+        documents: usize,
+        /// Where the corpus, the results and the peers' virtual environment go
+        #[arg(long, default_value = "target/bench")]
+        work: PathBuf,
+        /// Leave the peers out
+        #[arg(long)]
+        alone: bool,
+    },
+}
+
+fn main() -> Result<()> {
+    match Arguments::parse().command {
+        Command::Generate { output, documents } => generate(&output, documents),
+        Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
+    }
+}
+
+pub(crate) fn generate(path: &std::path::Path, documents: usize) -> Result<()> {
+    let file = File::create(path).with_context(|| path.display().to_string())?;
+    let mut out = BufWriter::new(file);
+    Corpus::new(CorpusPlan { documents, ..CorpusPlan::default() }).write(&mut out)?;
+    out.flush().with_context(|| path.display().to_string())
+}

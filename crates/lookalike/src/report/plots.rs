@@ -182,7 +182,8 @@ pub(super) fn s_curve(probability: impl Fn(f64) -> f64, threshold: Option<f64>) 
         let (x, recall) = (x_of(threshold), probability(threshold));
         drawing.line("mark", (x, TOP), (x, y_of(0.0)));
         let _ = write!(drawing.0, "<circle class=\"point\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\"/>", y_of(recall));
-        drawing.text("mark-label", "end", (x - 8.0, y_of(recall) + 14.0), &format!("{recall:.4} at {threshold}"));
+        let (anchor, beside) = if threshold > 0.75 { ("end", -8.0) } else { ("start", 8.0) };
+        drawing.text("mark-label", anchor, (x + beside, y_of(0.5)), &format!("{recall:.4} at {threshold}"));
     }
     drawing.finish()
 }

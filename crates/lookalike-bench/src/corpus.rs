@@ -1,0 +1,201 @@
+//! A corpus of English-looking text with known near-duplicates, from a seed.
+//!
+//! Words follow Zipf's law: the most frequent are English function words, the rest are made of
+//! syllables. A fifth of the documents are edited copies of earlier ones; how strong the edit is
+//! varies from one changed word to a rewritten half.
+
+use std::io::{self, Write};
+
+/// What to generate.
+#[derive(Debug, Clone, Copy)]
+pub struct CorpusPlan {
+    /// Documents in all.
+    pub documents: usize,
+    /// Words in a document, on average.
+    pub words: usize,
+    /// One document in so many is an edited copy.
+    pub copy_every: usize,
+    /// Everything follows from it.
+    pub seed: u64,
+}
+
+impl Default for CorpusPlan {
+    fn default() -> CorpusPlan {
+        CorpusPlan { documents: 100_000, words: 450, copy_every: 5, seed: 1 }
+    }
+}
+
+/// SplitMix64.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        value ^ (value >> 31)
+    }
+
+    fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.next() % limit.max(1) as u64).unwrap_or(0)
+    }
+
+    fn share(&mut self) -> f64 {
+        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+const FUNCTION_WORDS: &str = "the of and to a in that it is was for on with as his he be at by this had not are but from or have \
+    an they which one you were all her she there would their we him been has when who will no more if out so up said what its \
+    about than into them can only other time new some could these two may first then do any like my now over such our man me \
+    even most made after also well did many before must through years where much your way down should because long each just \
+    state those people too mr how little good world make very year still see own work men day get here between both life being \
+    under three never know same last another while us off might great go come since against right came take used himself few";
+
+const SYLLABLES: [&str; 60] = [
+    "ber", "con", "dal", "den", "der", "dis", "en", "er", "est", "fer", "form", "gen", "gra", "hol", "in", "ing", "ion", "ist",
+    "ket", "lan", "ler", "lin", "lo", "man", "mar", "men", "mi", "mon", "na", "ner", "nor", "o", "op", "or", "pa", "per", "pla",
+    "pol", "pre", "pro", "ra", "re", "ri", "ro", "ser", "si", "sta", "sten", "su", "ta", "ter", "ti", "tion", "tor", "tra", "u",
+    "ver", "vi", "win", "zen",
+];
+
+const VOCABULARY: usize = 60_000;
+
+/// The words, most frequent first, and the cumulated weights by which they are drawn.
+struct Vocabulary {
+    words: Vec<String>,
+    cumulated: Vec<f64>,
+}
+
+impl Vocabulary {
+    fn new(random: &mut Random) -> Vocabulary {
+        let mut words: Vec<String> = FUNCTION_WORDS.split_whitespace().map(str::to_owned).collect();
+        let mut seen: std::collections::HashSet<String> = words.iter().cloned().collect();
+        while words.len() < VOCABULARY {
+            let syllables = 2 + random.below(3);
+            let word: String = (0..syllables).map(|_| SYLLABLES[random.below(SYLLABLES.len())]).collect();
+            if seen.insert(word.clone()) {
+                words.push(word);
+            }
+        }
+        let mut sum = 0.0;
+        let cumulated = (0..words.len())
+            .map(|rank| {
+                sum += 1.0 / (rank as f64 + 2.7);
+                sum
+            })
+            .collect();
+        Vocabulary { words, cumulated }
+    }
+
+    fn draw(&self, random: &mut Random) -> u32 {
+        let at = random.share() * self.cumulated.last().copied().unwrap_or(1.0);
+        u32::try_from(self.cumulated.partition_point(|&sum| sum < at)).unwrap_or(0)
+    }
+}
+
+/// Documents as word numbers, with the numbers of those they were copied from.
+pub struct Corpus {
+    vocabulary: Vocabulary,
+    random: Random,
+    plan: CorpusPlan,
+    /// Originals that can still be copied: a ring, so that memory stays bounded.
+    recent: Vec<Vec<u32>>,
+    made: usize,
+}
+
+const RECENT: usize = 5000;
+
+impl Corpus {
+    /// A corpus that is yet to be written.
+    #[must_use]
+    pub fn new(plan: CorpusPlan) -> Corpus {
+        let mut random = Random(plan.seed);
+        let vocabulary = Vocabulary::new(&mut random);
+        Corpus { vocabulary, random, plan, recent: Vec::new(), made: 0 }
+    }
+
+    fn next_document(&mut self) -> Vec<u32> {
+        let copies = self.made % self.plan.copy_every == self.plan.copy_every - 1 && !self.recent.is_empty();
+        self.made += 1;
+        if copies {
+            let original = self.recent[self.random.below(self.recent.len())].clone();
+            return self.edit(original);
+        }
+        let length = self.plan.words / 2 + self.random.below(self.plan.words);
+        let document: Vec<u32> = (0..length).map(|_| self.vocabulary.draw(&mut self.random)).collect();
+        if self.recent.len() < RECENT {
+            self.recent.push(document.clone());
+        } else {
+            let slot = self.random.below(RECENT);
+            self.recent[slot].clone_from(&document);
+        }
+        document
+    }
+
+    /// Changes, drops and adds words in a few places, or cuts a piece off.
+    fn edit(&mut self, mut words: Vec<u32>) -> Vec<u32> {
+        let strength = self.random.share().powi(2) * 0.12;
+        let places = 1 + self.random.below(1 + scaled(words.len(), strength));
+        for _ in 0..places {
+            let at = self.random.below(words.len());
+            match self.random.below(3) {
+                0 => words[at] = self.vocabulary.draw(&mut self.random),
+                1 => {
+                    words.remove(at);
+                }
+                _ => words.insert(at, self.vocabulary.draw(&mut self.random)),
+            }
+        }
+        if self.random.below(4) == 0 {
+            let cut = self.random.below(words.len() / 4 + 1);
+            words.truncate(words.len() - cut);
+        }
+        words
+    }
+
+    /// The next document as text: sentences and paragraphs.
+    fn text(&mut self, words: &[u32], text: &mut String) {
+        text.clear();
+        let mut sentence_left = 0;
+        for (at, &word) in words.iter().enumerate() {
+            let word = &self.vocabulary.words[word as usize];
+            if sentence_left == 0 {
+                if at > 0 {
+                    text.push_str(if at % 7 == 0 { ".\n\n" } else { ". " });
+                }
+                sentence_left = 6 + (at * 7 + word.len()) % 17;
+                let mut letters = word.chars();
+                text.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+                text.push_str(letters.as_str());
+            } else {
+                text.push(' ');
+                text.push_str(word);
+            }
+            sentence_left -= 1;
+        }
+        text.push('.');
+    }
+
+    /// Writes the corpus as JSON lines with `id`, `url` and `text`.
+    ///
+    /// # Errors
+    /// What the writer gives.
+    pub fn write(mut self, out: &mut dyn Write) -> io::Result<()> {
+        let mut text = String::new();
+        for number in 0..self.plan.documents {
+            let words = self.next_document();
+            self.text(&words, &mut text);
+            write!(out, "{{\"id\":\"d{number}\",\"url\":\"http://site{}.example/{number}\",\"text\":", number % 997)?;
+            serde_json::to_writer(&mut *out, &text)?;
+            out.write_all(b"}\n")?;
+        }
+        Ok(())
+    }
+}
+
+fn scaled(count: usize, share: f64) -> usize {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a small count
+    let part = (count as f64 * share) as usize;
+    part
+}

@@ -1,0 +1,6 @@
+//! What the benchmarks and quality checks share: a generated corpus, an exact oracle, and a way to
+//! read a result.
+
+pub mod corpus;
+pub mod oracle;
+pub mod quality;

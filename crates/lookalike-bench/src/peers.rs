@@ -1,0 +1,123 @@
+//! The whole job, input file to result, against other tools in the same run.
+//!
+//! Cost is CPU time, user and system, of the whole process with all its threads, as the system
+//! counts it for a finished child; memory is its peak.
+
+use std::fs;
+use std::io::{self, Write};
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::Value;
+
+/// Runs a command and prints what it cost as JSON, in Python because the standard library there
+/// reports the resources of finished children.
+const METER: &str = "
+import json, resource, subprocess, sys, time
+start = time.time()
+code = subprocess.call(sys.argv[1:], stdout=sys.stderr)
+use = resource.getrusage(resource.RUSAGE_CHILDREN)
+print(json.dumps({'code': code, 'wall': time.time() - start, 'cpu': use.ru_utime + use.ru_stime, 'peak_kib': use.ru_maxrss}))
+";
+
+/// Peers, as the script `peers/peers.py` knows them, with the packages they need.
+const PEERS: [(&str, &str); 3] = [
+    ("gaoya", "gaoya MinHashStringIndex, word 5-grams, 128 hashes"),
+    ("rensa-words", "rensa R-MinHash and LSH, sets of words"),
+    ("rensa", "rensa R-MinHash and LSH, sets of word 5-grams"),
+];
+const PACKAGES: [&str; 2] = ["gaoya==0.2.2", "rensa==0.5.0"];
+
+struct Row {
+    name: String,
+    megabytes: f64,
+    cpu: f64,
+    wall: f64,
+    peak_kib: f64,
+    found: String,
+}
+
+/// Prints a table of all.
+pub(crate) fn run(documents: usize, work: &Path, alone: bool) -> Result<()> {
+    fs::create_dir_all(work)?;
+    let corpus = work.join(format!("corpus-{documents}.jsonl"));
+    if !corpus.exists() {
+        let unfinished = corpus.with_extension("part");
+        crate::generate(&unfinished, documents)?;
+        fs::rename(&unfinished, &corpus)?;
+    }
+    let megabytes = fs::metadata(&corpus)?.len() as f64 / 1e6;
+    let engine = std::env::current_exe()?.with_file_name("lookalike");
+    ensure!(engine.exists(), "{} is not built: cargo build --release", engine.display());
+    let output = work.join("out");
+
+    let mut rows = Vec::new();
+    let (corpus_text, output_text) = (corpus.to_string_lossy(), output.to_string_lossy());
+    let engine_text = engine.to_string_lossy();
+    let dedup = [engine_text.as_ref(), "dedup", corpus_text.as_ref(), "--output", output_text.as_ref()];
+    let mut row = measure("python3", "lookalike dedup, verified, all files written", &dedup, megabytes)?;
+    let summary: Value = serde_json::from_slice(&fs::read(output.join("summary.json"))?)?;
+    row.found = format!("{} dropped", summary["dropped"]);
+    rows.push(row);
+    if !alone {
+        let python = environment(work)?;
+        let script = work.join("peers.py");
+        fs::write(&script, include_str!("../peers/peers.py"))?;
+        let script = script.to_string_lossy();
+        for (peer, name) in PEERS {
+            let found = work.join(format!("{peer}.count"));
+            let found_text = found.to_string_lossy();
+            let command = [python.as_str(), script.as_ref(), peer, corpus_text.as_ref(), found_text.as_ref()];
+            let mut row = measure(&python, name, &command, megabytes)?;
+            row.found = format!("{} with a match", fs::read_to_string(&found)?.trim());
+            rows.push(row);
+        }
+    }
+    print(&rows, documents, megabytes)?;
+    Ok(())
+}
+
+fn measure(python: &str, name: &str, command: &[&str], megabytes: f64) -> Result<Row> {
+    let output = Command::new(python).arg("-c").arg(METER).args(command).output().with_context(|| format!("cannot start {python}"))?;
+    let usage: Value = serde_json::from_slice(&output.stdout)
+        .with_context(|| format!("{name}: {}", String::from_utf8_lossy(&output.stderr)))?;
+    ensure!(usage["code"] == 0, "{name} failed:\n{}", String::from_utf8_lossy(&output.stderr));
+    let number = |key: &str| usage[key].as_f64().unwrap_or(f64::NAN);
+    Ok(Row { name: name.to_owned(), megabytes, cpu: number("cpu"), wall: number("wall"), peak_kib: number("peak_kib"), found: String::new() })
+}
+
+/// A virtual environment with the peers in it.
+fn environment(work: &Path) -> Result<String> {
+    let directory = work.join("peers-venv");
+    let python = directory.join("bin/python");
+    if !directory.join("ready").exists() {
+        let made = Command::new("python3").args(["-m", "venv"]).arg(&directory).status()?;
+        ensure!(made.success(), "python3 -m venv failed; install python3-venv");
+        let installed = Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES).status()?;
+        ensure!(installed.success(), "the peers {PACKAGES:?} could not be installed");
+        fs::write(directory.join("ready"), "")?;
+    }
+    Ok(python.to_string_lossy().into_owned())
+}
+
+fn print(rows: &[Row], documents: usize, megabytes: f64) -> io::Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "{documents} documents, {megabytes:.0} MB, one file\n")?;
+    writeln!(out, "| job | MB per CPU-second | CPU s | wall s | peak memory | ours is | found |")?;
+    writeln!(out, "|---|---|---|---|---|---|---|")?;
+    for row in rows {
+        writeln!(
+            out,
+            "| {} | {:.1} | {:.1} | {:.1} | {:.0} MB | {:.1} × | {} |",
+            row.name,
+            row.megabytes / row.cpu,
+            row.cpu,
+            row.wall,
+            row.peak_kib * 1024.0 / 1e6,
+            row.cpu / rows[0].cpu,
+            row.found
+        )?;
+    }
+    Ok(())
+}
