@@ -4,6 +4,7 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -26,7 +27,7 @@ use crate::report::summary::Summary;
 use crate::report::{self, Findings};
 use crate::sketch::sketcher::Sketcher;
 use crate::spill::Spill;
-use crate::verify::sets::{PageSets, Room};
+use crate::verify::sets::{PageSets, Room, SetBatch};
 use crate::verify::verify;
 use crate::work_dir::WorkDir;
 
@@ -238,12 +239,15 @@ impl Run<'_> {
     fn page_sets(&self, reading: &Reading<'_>, pages: &PageTable, wanted_pages: &[PageId]) -> Result<PageSets> {
         let wanted = pages.wanted(wanted_pages);
         let mut sets = PageSets::new(self.work.path(), self.spill_limit(0.5), self.plan.hasher.functions());
+        let shingles = wanted_pages.iter().map(|&page| pages.tokens[page as usize] as usize).sum();
+        sets.reserve(wanted_pages.len(), shingles);
         in_order(
             self.options.threads,
             |jobs| reading.read_wanted(&wanted, jobs),
             || Sketcher::new(self.plan, self.config.keep_case),
             |sketcher, batch: Batch| {
-                let mut read = Vec::new();
+                let mut read = SetBatch::default();
+                let mut bytes = 0;
                 batch.visit(reading, &mut |found| {
                     // Damage was reported in the first reading.
                     let Ok(raw) = found else { return Ok(()) };
@@ -253,17 +257,14 @@ impl Run<'_> {
                     if known.is_some_and(|known| *known != found) {
                         return Err(changed(reading, raw.source, raw.record));
                     }
-                    let (set, min_values) = sketcher.set();
-                    read.push((page, raw.length, set.to_vec(), min_values.to_vec()));
+                    read.push(page, sketcher.set());
+                    bytes += raw.length;
                     Ok(())
                 })?;
-                Ok(read)
+                Ok((read, bytes))
             },
-            |read| {
-                for (page, _, set, min_values) in &read {
-                    sets.push(*page, set, min_values)?;
-                }
-                let bytes: u64 = read.iter().map(|row| row.1).sum();
+            |(read, bytes)| {
+                sets.append(&read)?;
                 self.observer.advance(bytes, read.len() as u64);
                 Ok(ControlFlow::Continue(()))
             },
@@ -423,6 +424,7 @@ pub(crate) fn new_reading<'s>(config: &Config, sources: &'s [Source]) -> Reading
         names: FieldNames::new(&config.fields, &config.keep),
         max_page_bytes: config.max_page_bytes,
         bytes_read: AtomicU64::new(0),
+        buffers: Arc::default(),
     }
 }
 

@@ -79,6 +79,14 @@ impl<T: Fixed> Spill<T> {
         self.file.is_some()
     }
 
+    /// Makes room for `items` more, as far as they may stay in memory: growing step by step would
+    /// copy everything several times.
+    pub fn reserve(&mut self, items: usize) {
+        if self.file.is_none() {
+            self.memory.reserve_exact(items.min(self.limit_bytes / T::BYTES));
+        }
+    }
+
     /// Appends `items`; returns where they start.
     ///
     /// # Errors

@@ -2,6 +2,8 @@
 //!
 //! Every kernel has a safe twin of plain Rust that a test holds equal to it.
 
+mod byte_class;
 mod min_values;
 
+pub use byte_class::{ByteClasses, LANES, byte_classes, byte_classes_scalar};
 pub use min_values::{min_values, min_values_scalar};

@@ -5,6 +5,7 @@
 //! reading of chosen records ([`Wanted`]) seeks where the source allows it. A reader is one file
 //! in this folder; web archives will be two more.
 
+pub mod buffer;
 pub mod compression;
 mod csv;
 pub mod fields;
@@ -30,6 +31,7 @@ use memchr::memchr;
 use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::page::{Body, Markup, PageId, RawPage};
 use crate::parallel::JobSender;
+use buffer::{Buffer, BufferPool};
 use compression::Compression;
 use fields::FieldNames;
 use jsonl::Line;
@@ -50,6 +52,8 @@ pub struct Reading<'a> {
     pub max_page_bytes: u64,
     /// Bytes taken from disk so far, for whoever shows progress.
     pub bytes_read: AtomicU64,
+    /// Buffers that batches have been done with.
+    pub buffers: Arc<BufferPool>,
 }
 
 /// A record that is to be read again.
@@ -88,8 +92,8 @@ pub struct Batch {
 }
 
 enum Content {
-    Lines { bytes: Vec<u8>, first_record: u64, offset: u64 },
-    Table { bytes: Vec<u8>, ends: Vec<usize>, first_record: u64, offset: u64, header: Arc<csv::Header> },
+    Lines { bytes: Buffer, first_record: u64, offset: u64 },
+    Table { bytes: Buffer, ends: Vec<usize>, first_record: u64, offset: u64, header: Arc<csv::Header> },
     Rows { rows: parquet::Rows, first_record: u64 },
     Seek { records: Vec<WantedRecord>, header: Option<Arc<csv::Header>> },
     Files(Vec<u32>),

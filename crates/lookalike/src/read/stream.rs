@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::error::{SkipKind, SkippedRecord};
+use crate::read::buffer::{Buffer, BufferPool};
 use crate::read::compression::Compression;
 use crate::read::csv::{Header, Splitter};
 use crate::read::parquet::RowReader;
@@ -29,6 +30,7 @@ struct Pieces<'r> {
     /// Where the buffer starts in the stream.
     offset: u64,
     state: Stream,
+    pool: Arc<BufferPool>,
 }
 
 enum Stream {
@@ -44,7 +46,8 @@ impl Pieces<'_> {
             return;
         }
         let before = self.buffer.len();
-        self.buffer.reserve(CHUNK_BYTES);
+        // Room for the probe by which the end is found, so that the buffer does not double.
+        self.buffer.reserve(CHUNK_BYTES + 64);
         match self.reader.by_ref().take(CHUNK_BYTES as u64).read_to_end(&mut self.buffer) {
             Ok(_) if self.buffer.len() < before + CHUNK_BYTES => self.state = Stream::Ended,
             Ok(_) => {}
@@ -53,18 +56,19 @@ impl Pieces<'_> {
     }
 
     /// Takes the first `length` bytes out of the buffer.
-    fn take(&mut self, length: usize) -> Vec<u8> {
-        let rest = self.buffer[length..].to_vec();
+    fn take(&mut self, length: usize) -> Buffer {
+        let mut rest = self.pool.take();
+        rest.extend_from_slice(&self.buffer[length..]);
         self.buffer.truncate(length);
         self.offset += length as u64;
-        std::mem::replace(&mut self.buffer, rest)
+        Buffer::new(std::mem::replace(&mut self.buffer, rest), Arc::clone(&self.pool))
     }
 }
 
 impl Reading<'_> {
     fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
         match self.open(&self.sources[source as usize]) {
-            Ok(reader) => Ok(Pieces { reader, buffer: Vec::new(), offset: 0, state: Stream::Open }),
+            Ok(reader) => Ok(Pieces { reader, buffer: self.buffers.take(), offset: 0, state: Stream::Open, pool: Arc::clone(&self.buffers) }),
             Err(error) => {
                 Err(self.skipped(source, None, None, (SkipKind::Unreadable, format!("cannot be opened: {error}")), &[]))
             }

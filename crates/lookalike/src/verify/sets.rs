@@ -21,6 +21,36 @@ pub struct PageSets {
     functions: usize,
 }
 
+/// Some pages' sets, on their way from a worker.
+#[derive(Default)]
+pub struct SetBatch {
+    /// Each page, and where its shingles and min-values end.
+    ends: Vec<(PageId, usize, usize)>,
+    shingles: Vec<u64>,
+    min_values: Vec<u32>,
+}
+
+impl SetBatch {
+    /// Adds a page.
+    pub fn push(&mut self, page: PageId, (shingle_set, min_values): (&[u64], &[u32])) {
+        self.shingles.extend_from_slice(shingle_set);
+        self.min_values.extend_from_slice(min_values);
+        self.ends.push((page, self.shingles.len(), self.min_values.len()));
+    }
+
+    /// Number of pages.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there is no page.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+}
+
 /// Room to compare in; one per thread.
 #[derive(Default)]
 pub struct Room {
@@ -41,6 +71,25 @@ impl PageSets {
             min_values: Spill::new(directory.join("candidate-min-values"), limit_bytes / 8),
             functions,
         }
+    }
+
+    /// Makes room for `pages` with `shingles` in all, or a little less.
+    pub fn reserve(&mut self, pages: usize, shingles: usize) {
+        self.shingles.reserve(shingles);
+        self.min_values.reserve(pages * self.functions);
+    }
+
+    /// Adds pages, which must come after all before them.
+    ///
+    /// # Errors
+    /// When a temporary file cannot be written.
+    pub fn append(&mut self, batch: &SetBatch) -> Result<()> {
+        let (mut shingles, mut min_values) = (0, 0);
+        for &(page, shingles_end, values_end) in &batch.ends {
+            self.push(page, &batch.shingles[shingles..shingles_end], &batch.min_values[min_values..values_end])?;
+            (shingles, min_values) = (shingles_end, values_end);
+        }
+        Ok(())
     }
 
     /// Adds a page, which must come after all before it.
