@@ -53,10 +53,10 @@ const FUNCTION_WORDS: &str = "the of and to a in that it is was for on with as h
     under three never know same last another while us off might great go come since against right came take used himself few";
 
 const SYLLABLES: [&str; 60] = [
-    "ber", "con", "dal", "den", "der", "dis", "en", "er", "est", "fer", "form", "gen", "gra", "hol", "in", "ing", "ion", "ist",
-    "ket", "lan", "ler", "lin", "lo", "man", "mar", "men", "mi", "mon", "na", "ner", "nor", "o", "op", "or", "pa", "per", "pla",
-    "pol", "pre", "pro", "ra", "re", "ri", "ro", "ser", "si", "sta", "sten", "su", "ta", "ter", "ti", "tion", "tor", "tra", "u",
-    "ver", "vi", "win", "zen",
+    "ber", "con", "dal", "den", "der", "dis", "en", "er", "est", "fer", "form", "gen", "gra", "hol", "in", "ing",
+    "ion", "ist", "ket", "lan", "ler", "lin", "lo", "man", "mar", "men", "mi", "mon", "na", "ner", "nor", "o", "op",
+    "or", "pa", "per", "pla", "pol", "pre", "pro", "ra", "re", "ri", "ro", "ser", "si", "sta", "sten", "su", "ta",
+    "ter", "ti", "tion", "tor", "tra", "u", "ver", "vi", "win", "zen",
 ];
 
 const VOCABULARY: usize = 60_000;

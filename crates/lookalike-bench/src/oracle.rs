@@ -95,7 +95,8 @@ mod tests {
             }
             texts.push(text.join(" "));
         }
-        let sets: Vec<HashSet<String>> = texts.iter().map(|text| words(text).windows(2).map(|gram| gram.join(" ")).collect()).collect();
+        let sets: Vec<HashSet<String>> =
+            texts.iter().map(|text| words(text).windows(2).map(|gram| gram.join(" ")).collect()).collect();
         for threshold in [0.3, 0.5, 0.8] {
             let mut expected = Vec::new();
             for right in 0..sets.len() {

@@ -79,12 +79,24 @@ pub(crate) fn run(documents: usize, work: &Path, alone: bool) -> Result<()> {
 }
 
 fn measure(python: &str, name: &str, command: &[&str], megabytes: f64) -> Result<Row> {
-    let output = Command::new(python).arg("-c").arg(METER).args(command).output().with_context(|| format!("cannot start {python}"))?;
+    let output = Command::new(python)
+        .arg("-c")
+        .arg(METER)
+        .args(command)
+        .output()
+        .with_context(|| format!("cannot start {python}"))?;
     let usage: Value = serde_json::from_slice(&output.stdout)
         .with_context(|| format!("{name}: {}", String::from_utf8_lossy(&output.stderr)))?;
     ensure!(usage["code"] == 0, "{name} failed:\n{}", String::from_utf8_lossy(&output.stderr));
     let number = |key: &str| usage[key].as_f64().unwrap_or(f64::NAN);
-    Ok(Row { name: name.to_owned(), megabytes, cpu: number("cpu"), wall: number("wall"), peak_kib: number("peak_kib"), found: String::new() })
+    Ok(Row {
+        name: name.to_owned(),
+        megabytes,
+        cpu: number("cpu"),
+        wall: number("wall"),
+        peak_kib: number("peak_kib"),
+        found: String::new(),
+    })
 }
 
 /// A virtual environment with the peers in it.

@@ -46,7 +46,11 @@ impl Quality {
 /// When the run fails.
 pub fn measure(texts: &[String], threshold: f64, directory: &Path) -> Result<Quality> {
     let input = directory.join("texts.jsonl");
-    let lines: Vec<String> = texts.iter().enumerate().map(|(id, text)| serde_json::json!({"id": id.to_string(), "text": text}).to_string() + "\n").collect();
+    let lines: Vec<String> = texts
+        .iter()
+        .enumerate()
+        .map(|(id, text)| serde_json::json!({"id": id.to_string(), "text": text}).to_string() + "\n")
+        .collect();
     std::fs::write(&input, lines.concat())?;
     let config = Config { threshold, ..Config::default() };
     let output = directory.join(format!("out-{threshold}"));
@@ -91,11 +95,15 @@ fn pairs_of(output: &Path) -> Result<HashSet<(usize, usize)>> {
 
 /// Every similarity in the result is the oracle's.
 fn similarities_agree(output: &Path, expected: &[OraclePair]) -> Result<()> {
-    let exact: HashMap<(usize, usize), f64> = expected.iter().map(|pair| ((pair.left, pair.right), pair.similarity)).collect();
+    let exact: HashMap<(usize, usize), f64> =
+        expected.iter().map(|pair| ((pair.left, pair.right), pair.similarity)).collect();
     for row in columns(&output.join("pairs.parquet"), &["left", "right", "similarity"])? {
         let key: (usize, usize) = (row[0].parse()?, row[1].parse()?);
         let (found, known) = (row[2].parse::<f64>()?, exact.get(&(key.0.min(key.1), key.0.max(key.1))));
-        anyhow::ensure!(known.is_some_and(|known| (known - found).abs() < 1e-12), "{key:?}: {found}, the oracle says {known:?}");
+        anyhow::ensure!(
+            known.is_some_and(|known| (known - found).abs() < 1e-12),
+            "{key:?}: {found}, the oracle says {known:?}"
+        );
     }
     Ok(())
 }
@@ -118,7 +126,9 @@ pub fn columns(path: &Path, names: &[&str]) -> Result<Vec<Vec<String>>> {
                 } else if let Some(real) = column.as_primitive_opt::<arrow_array::types::Float64Type>() {
                     real.value(row).to_string()
                 } else {
-                    column.as_primitive_opt::<arrow_array::types::UInt64Type>().map_or_else(String::new, |whole| whole.value(row).to_string())
+                    column
+                        .as_primitive_opt::<arrow_array::types::UInt64Type>()
+                        .map_or_else(String::new, |whole| whole.value(row).to_string())
                 });
             }
             rows.push(cells);

@@ -1,4 +1,5 @@
 //! Recall and precision of the engine against the exact oracle.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
 use std::path::PathBuf;
 
@@ -23,14 +24,17 @@ fn generated_corpus_with_known_edits() {
     let mut bytes = Vec::new();
     Corpus::new(CorpusPlan { documents: 6000, words: 120, copy_every: 3, seed: 11 }).write(&mut bytes).unwrap();
     let lines = std::str::from_utf8(&bytes).unwrap().lines();
-    let texts: Vec<String> = lines.map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["text"].as_str().unwrap().to_owned()).collect();
+    let texts: Vec<String> = lines
+        .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["text"].as_str().unwrap().to_owned())
+        .collect();
     check(&texts, "generated");
 }
 
 /// The folder with the labelled data, if it is there: `LOOKALIKE_DATA`, or `shared/data` beside the
 /// project.
 fn reuters() -> Option<Vec<String>> {
-    let root = std::env::var_os("LOOKALIKE_DATA").map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
+    let root = std::env::var_os("LOOKALIKE_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
     let archive = root.join("reuters21578.tar.zst");
     if !archive.exists() {
         return None;

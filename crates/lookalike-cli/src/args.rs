@@ -12,7 +12,9 @@ use lookalike::read::Format;
 /// evidence for every decision.
 #[derive(Debug, Parser)]
 #[command(name = "lookalike", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
-#[command(after_help = "Start with:  lookalike dedup PAGES --output out   and open out/report.html\nThen:        lookalike help dedup")]
+#[command(
+    after_help = "Start with:  lookalike dedup PAGES --output out   and open out/report.html\nThen:        lookalike help dedup"
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -212,7 +214,9 @@ pub(crate) struct TalkingArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  lookalike recluster out --threshold 0.85\n\nThe verified pairs stay in DIR, so a lower threshold (down to that of the dedup run) works afterwards.")]
+#[command(
+    after_help = "Example:\n  lookalike recluster out --threshold 0.85\n\nThe verified pairs stay in DIR, so a lower threshold (down to that of the dedup run) works afterwards."
+)]
 pub(crate) struct ReclusterArguments {
     /// A result of lookalike dedup
     #[arg(value_name = "DIR")]
@@ -261,8 +265,5 @@ pub(crate) enum ClusterName {
 /// The list of formats for the help, from the one list in the library.
 fn formats() -> String {
     let rows = Format::ALL.map(|(_, name, endings, what)| format!("  {name:<8} {what} (.{})", endings.join(", .")));
-    format!(
-        "Formats, recognised by name and content; gzip and zstd are looked through:\n{}",
-        rows.join("\n")
-    )
+    format!("Formats, recognised by name and content; gzip and zstd are looked through:\n{}", rows.join("\n"))
 }

@@ -28,7 +28,9 @@ struct State {
 impl Progress {
     pub(crate) fn new(talking: &TalkingArguments) -> Result<Progress> {
         let log = match &talking.log {
-            Some(path) => Some(File::create(path).with_context(|| format!("{}: cannot write the log", path.display()))?),
+            Some(path) => {
+                Some(File::create(path).with_context(|| format!("{}: cannot write the log", path.display()))?)
+            }
             None => None,
         };
         let state = State { bar: ProgressBar::hidden(), log, started: Instant::now(), pages: 0 };
@@ -67,7 +69,9 @@ impl Observer for Progress {
         let style = if total == 0 {
             ProgressStyle::with_template("{prefix:>10} {spinner} {elapsed}")
         } else if counts_bytes(stage) {
-            ProgressStyle::with_template("{prefix:>10} [{bar:30}] {bytes}/{total_bytes} {rate}, {msg} pages, {eta} left")
+            ProgressStyle::with_template(
+                "{prefix:>10} [{bar:30}] {bytes}/{total_bytes} {rate}, {msg} pages, {eta} left",
+            )
         } else {
             ProgressStyle::with_template("{prefix:>10} [{bar:30}] {human_pos}/{human_len} pages, {eta} left")
         };

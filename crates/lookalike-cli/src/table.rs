@@ -31,8 +31,15 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     let summary = &outcome.summary;
     let skipped: u64 = summary.skipped.values().sum();
     if skipped > 0 {
-        writeln!(out, "{} records were skipped; all are listed in {}", thousands(skipped), outcome.output.join("skipped.jsonl").display())?;
-        for (record, count) in outcome.skipped_examples.iter().map(|record| (record, summary.skipped[record.kind.name()])) {
+        writeln!(
+            out,
+            "{} records were skipped; all are listed in {}",
+            thousands(skipped),
+            outcome.output.join("skipped.jsonl").display()
+        )?;
+        for (record, count) in
+            outcome.skipped_examples.iter().map(|record| (record, summary.skipped[record.kind.name()]))
+        {
             writeln!(out, "  {:<14} {:>8}  first: {record}", record.kind.name(), thousands(count))?;
         }
     }
@@ -40,7 +47,8 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         return Ok(());
     }
     let share = |part: u64| format!("{:5.1} %", part as f64 * 100.0 / summary.pages.max(1) as f64);
-    let mut row = |label: &str, number: u64, note: String| writeln!(out, "  {label:<22} {:>12}  {note}", thousands(number));
+    let mut row =
+        |label: &str, number: u64, note: String| writeln!(out, "  {label:<22} {:>12}  {note}", thousands(number));
     row("pages", summary.pages, String::new())?;
     row("kept", summary.kept, share(summary.kept))?;
     row("exact copies", summary.kinds["exact"], share(summary.kinds["exact"]))?;
@@ -59,8 +67,18 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         row("crowded buckets", summary.capped_buckets, "see the report".to_owned())?;
     }
     if let Some(large) = summary.large_clusters.first() {
-        row("large clusters", summary.large_clusters.len() as u64, format!("look at {} ({} pages)", large.cluster, thousands(large.size)))?;
+        row(
+            "large clusters",
+            summary.large_clusters.len() as u64,
+            format!("look at {} ({} pages)", large.cluster, thousands(large.size)),
+        )?;
     }
     let seconds: f64 = outcome.stages.iter().map(|stage| stage.elapsed.as_secs_f64()).sum();
-    writeln!(out, "\n  {} in {}; look at {}", outcome.output.display(), duration(seconds), outcome.output.join("report.html").display())
+    writeln!(
+        out,
+        "\n  {} in {}; look at {}",
+        outcome.output.display(),
+        duration(seconds),
+        outcome.output.join("report.html").display()
+    )
 }

@@ -1,4 +1,5 @@
 //! Garbage in, report out: every kind of bad input on the real binary.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
 mod common;
 
@@ -51,7 +52,13 @@ fn a_directory_without_pages() {
 fn unknown_formats_are_refused_with_the_list_of_known_ones() {
     let (ran, _) = run_on("program", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", &[]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("binary data") && ran.stderr.contains("jsonl, parquet, csv") && ran.stderr.contains("--format"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("binary data")
+            && ran.stderr.contains("jsonl, parquet, csv")
+            && ran.stderr.contains("--format"),
+        "{}",
+        ran.stderr
+    );
     let (ran, _) = run_on("list.json", b"[{\"text\": \"a\"}, {\"text\": \"b\"}]", &[]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("jq -c '.[]'"), "{}", ran.stderr);
@@ -80,12 +87,20 @@ fn bad_records_are_skipped_counted_and_the_first_of_each_kind_is_named() {
     let output = root.path().join("out");
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert!(ran.stderr.contains("5 records were skipped"), "{}", ran.stderr);
-    for (kind, place) in [("bad_json", "record 2 at byte"), ("missing_field", "record 4 at byte"), ("wrong_type", "record 5 at byte"), ("invalid_utf8", "record 6 at byte")] {
+    for (kind, place) in [
+        ("bad_json", "record 2 at byte"),
+        ("missing_field", "record 4 at byte"),
+        ("wrong_type", "record 5 at byte"),
+        ("invalid_utf8", "record 6 at byte"),
+    ] {
         let line = ran.stderr.lines().find(|line| line.contains(kind)).unwrap();
         assert!(line.contains(place) && line.contains("bad.jsonl"), "{line}");
     }
     let summary = summary(&output);
-    assert_eq!(summary["skipped"], serde_json::json!({"bad_json": 2, "missing_field": 1, "wrong_type": 1, "invalid_utf8": 1}));
+    assert_eq!(
+        summary["skipped"],
+        serde_json::json!({"bad_json": 2, "missing_field": 1, "wrong_type": 1, "invalid_utf8": 1})
+    );
     let skipped = fs::read_to_string(output.join("skipped.jsonl")).unwrap();
     let skipped: Vec<serde_json::Value> = skipped.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     assert_eq!(skipped.len(), 5);
@@ -93,7 +108,11 @@ fn bad_records_are_skipped_counted_and_the_first_of_each_kind_is_named() {
     let byte = usize::try_from(skipped[1]["byte"].as_u64().unwrap()).unwrap();
     assert!(lines[byte..].starts_with(b"not json"));
     assert_eq!(fates(&output).len(), 2, "the rest is done");
-    assert_eq!(fs::read_to_string(output.join("kept/bad.jsonl")).unwrap().lines().count(), 1, "and the near-duplicate found");
+    assert_eq!(
+        fs::read_to_string(output.join("kept/bad.jsonl")).unwrap().lines().count(),
+        1,
+        "and the near-duplicate found"
+    );
 
     let (ran, root) = run_on("bad.jsonl", &lines, &["--strict"]);
     assert_eq!(ran.code, 1);
@@ -105,7 +124,11 @@ fn bad_records_are_skipped_counted_and_the_first_of_each_kind_is_named() {
 fn a_file_in_which_nothing_is_usable() {
     let (ran, root) = run_on("bad.jsonl", b"{\"body_text\": \"x\"}\n{\"body_text\": \"y\"}\n", &[]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("every record had to be skipped") && ran.stderr.contains("--text-field"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("every record had to be skipped") && ran.stderr.contains("--text-field"),
+        "{}",
+        ran.stderr
+    );
     assert!(!root.path().join("out").exists());
     let (ran, _) = run_on("bad.jsonl", b"{\"body_text\": \"x\"}\n", &["--text-field", "body_text"]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
@@ -148,7 +171,13 @@ fn a_single_line_of_200_mb_is_passed_over_in_bounded_memory() {
     file.into_inner().unwrap();
     let ran = dedup(&[&input], &output, &[]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
-    assert!(ran.stderr.contains("too_large") && ran.stderr.contains("record 2 at byte") && ran.stderr.contains("--max-page"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("too_large")
+            && ran.stderr.contains("record 2 at byte")
+            && ran.stderr.contains("--max-page"),
+        "{}",
+        ran.stderr
+    );
     assert_eq!(fates(&output).keys().collect::<Vec<_>>(), ["after", "before"]);
     let run: serde_json::Value = serde_json::from_slice(&fs::read(output.join("run.json")).unwrap()).unwrap();
     assert!(run["peak_memory_bytes"].as_u64().unwrap() < 400_000_000, "{}", run["peak_memory_bytes"]);
@@ -159,7 +188,12 @@ fn a_single_line_of_200_mb_is_passed_over_in_bounded_memory() {
 
 #[test]
 fn a_hundred_thousand_nested_tags() {
-    let deep = format!("<html><body>{}{}{}", "<div><table><tr><td>".repeat(100_000), sentence(3, 50), "</td></tr></table></div>".repeat(100_000));
+    let deep = format!(
+        "<html><body>{}{}{}",
+        "<div><table><tr><td>".repeat(100_000),
+        sentence(3, 50),
+        "</td></tr></table></div>".repeat(100_000)
+    );
     let (ran, root) = run_on("deep.html", deep.as_bytes(), &[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(common::table(&root.path().join("out/pages.parquet"))[0]["tokens"], "50");
@@ -239,11 +273,15 @@ fn a_disk_that_fills_is_said_and_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
     let input = root.path().join("docs.jsonl");
     // More kept bytes than the disk has, whatever is dropped.
-    let many: Vec<common::Document> = (0..40).flat_map(|round| documents().into_iter().map(move |mut d| {
-        d.text = format!("{} {}", sentence(round * 100_000 + usize::try_from(d.score).unwrap(), 200), d.id);
-        d.id = format!("{}-{round}", d.id);
-        d
-    })).collect();
+    let many: Vec<common::Document> = (0..40)
+        .flat_map(|round| {
+            documents().into_iter().map(move |mut d| {
+                d.text = format!("{} {}", sentence(round * 100_000 + usize::try_from(d.score).unwrap(), 200), d.id);
+                d.id = format!("{}-{round}", d.id);
+                d
+            })
+        })
+        .collect();
     write_jsonl(&input, &many);
     let disk = root.path().join("disk");
     fs::create_dir(&disk).unwrap();
@@ -311,6 +349,9 @@ fn wrong_usage_names_the_right_flag() {
 
 #[test]
 fn a_closed_pipe_is_no_error() {
-    let ran = run(Command::new("bash").arg("-c").arg(format!("{} man | head -c 1 >/dev/null; exit ${{PIPESTATUS[0]}}", lookalike().get_program().to_string_lossy())));
+    let ran = run(Command::new("bash").arg("-c").arg(format!(
+        "{} man | head -c 1 >/dev/null; exit ${{PIPESTATUS[0]}}",
+        lookalike().get_program().to_string_lossy()
+    )));
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
 }

@@ -1,4 +1,5 @@
 //! The main job on the real binary: what it finds, what it writes, that it is the same every time.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
 mod common;
 
@@ -10,7 +11,9 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
-use common::{contents, decompressed, dedup, documents, fates, lookalike, newsroom, run, sentence, summary, table, write_jsonl};
+use common::{
+    contents, decompressed, dedup, documents, fates, lookalike, newsroom, run, sentence, summary, table, write_jsonl,
+};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -24,7 +27,11 @@ fn the_newsroom_shows_every_kind_of_page() {
     assert!((60..=100).contains(&fates.len()));
     let fate = |id: &str| (fates[id].0.as_str(), fates[id].1.as_str());
     assert_eq!(fate("morning-lantern/choir.html"), ("exact", "morning-lantern/choir-print.html"), "an exact copy");
-    assert_eq!(fate("daily-ledger/strassenbahn.html"), ("exact", "daily-ledger/strassenbahn-1999.html"), "the same page in another charset");
+    assert_eq!(
+        fate("daily-ledger/strassenbahn.html"),
+        ("exact", "daily-ledger/strassenbahn-1999.html"),
+        "the same page in another charset"
+    );
     assert_eq!(fate("wire-north/map-zh.html"), ("near", "gazette-archive/map-zh.html"), "a Chinese pair");
     assert_eq!(fate("wire-north/owl-ja.html"), ("near", "harbour-herald/owl-ja.html"), "a Japanese pair");
     assert_eq!(fates["metro-now/empty.html"].0, "empty");
@@ -37,9 +44,14 @@ fn the_newsroom_shows_every_kind_of_page() {
     }
     // A story contained in a longer page is a near miss with the containment visible.
     let misses = table(&output.join("near_misses.parquet"));
-    let contained = misses.iter().any(|row| row["left"] == "harbour-herald/week-in-review.html" && row["right_in_left"].parse::<f64>().unwrap() > 0.8);
+    let contained = misses.iter().any(|row| {
+        row["left"] == "harbour-herald/week-in-review.html" && row["right_in_left"].parse::<f64>().unwrap() > 0.8
+    });
     assert!(contained || fates["harbour-herald/week-in-review.html"].0 != "unique");
-    assert_eq!(fs::read_to_string(output.join("kept/kept.txt")).unwrap().lines().count(), fates.values().filter(|fate| !["exact", "near"].contains(&fate.0.as_str())).count());
+    assert_eq!(
+        fs::read_to_string(output.join("kept/kept.txt")).unwrap().lines().count(),
+        fates.values().filter(|fate| !["exact", "near"].contains(&fate.0.as_str())).count()
+    );
 }
 
 #[test]
@@ -48,20 +60,38 @@ fn the_result_directory_is_complete_and_consistent() {
     let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
     write_jsonl(&input, &documents());
     assert_eq!(dedup(&[&input], &output, &[]).code, 0);
-    let names: BTreeSet<String> = fs::read_dir(&output).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
-    let expected =
-        ["clusters.parquet", "kept", "near_misses.parquet", "pages.parquet", "pairs.parquet", "report.html", "run.json", "skipped.jsonl", "summary.json"];
+    let names: BTreeSet<String> =
+        fs::read_dir(&output).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
+    let expected = [
+        "clusters.parquet",
+        "kept",
+        "near_misses.parquet",
+        "pages.parquet",
+        "pairs.parquet",
+        "report.html",
+        "run.json",
+        "skipped.jsonl",
+        "summary.json",
+    ];
     assert_eq!(names, expected.map(str::to_owned).into());
 
     let pages = table(&output.join("pages.parquet"));
     let clusters = table(&output.join("clusters.parquet"));
     let pairs = table(&output.join("pairs.parquet"));
     let keys = |row: &BTreeMap<String, String>| row.keys().cloned().collect::<BTreeSet<_>>();
-    assert_eq!(keys(&pages[0]), ["id", "source", "record", "offset", "length", "url", "title", "tokens", "identity"].map(str::to_owned).into());
-    assert_eq!(keys(&clusters[0]), ["id", "cluster", "kept", "kept_id", "similarity", "kind", "component"].map(str::to_owned).into());
+    assert_eq!(
+        keys(&pages[0]),
+        ["id", "source", "record", "offset", "length", "url", "title", "tokens", "identity"].map(str::to_owned).into()
+    );
+    assert_eq!(
+        keys(&clusters[0]),
+        ["id", "cluster", "kept", "kept_id", "similarity", "kind", "component"].map(str::to_owned).into()
+    );
     assert_eq!(
         keys(&pairs[0]),
-        ["left", "right", "similarity", "left_in_right", "right_in_left", "score", "estimate", "same_site"].map(str::to_owned).into()
+        ["left", "right", "similarity", "left_in_right", "right_in_left", "score", "estimate", "same_site"]
+            .map(str::to_owned)
+            .into()
     );
 
     // Offsets and lengths find the record's bytes again.
@@ -73,10 +103,14 @@ fn the_result_directory_is_complete_and_consistent() {
         assert_eq!(value["id"], page["id"].as_str());
     }
     // Promise 1: every dropped page names a kept page, and the pair is among the verified ones.
-    let identity: HashMap<&str, &str> = pages.iter().map(|page| (page["id"].as_str(), page["identity"].as_str())).collect();
-    let verified: HashMap<(&str, &str), &str> =
-        pairs.iter().map(|pair| ((pair["left"].as_str(), pair["right"].as_str()), pair["similarity"].as_str())).collect();
-    let kept: BTreeSet<&str> = clusters.iter().filter(|row| row["kept"] == "true").map(|row| row["id"].as_str()).collect();
+    let identity: HashMap<&str, &str> =
+        pages.iter().map(|page| (page["id"].as_str(), page["identity"].as_str())).collect();
+    let verified: HashMap<(&str, &str), &str> = pairs
+        .iter()
+        .map(|pair| ((pair["left"].as_str(), pair["right"].as_str()), pair["similarity"].as_str()))
+        .collect();
+    let kept: BTreeSet<&str> =
+        clusters.iter().filter(|row| row["kept"] == "true").map(|row| row["id"].as_str()).collect();
     let mut near = 0;
     for row in &clusters {
         assert!(kept.contains(row["kept_id"].as_str()), "{row:?}");
@@ -100,23 +134,38 @@ fn the_result_directory_is_complete_and_consistent() {
     assert_eq!(summary["kinds"]["near"], near);
     // kept/ has the kept records, byte for byte and in order.
     let lines = String::from_utf8(bytes).unwrap();
-    let expected: String = lines.lines().zip(&clusters).filter(|(_, row)| row["kept"] == "true").map(|(line, _)| format!("{line}\n")).collect();
+    let expected: String = lines
+        .lines()
+        .zip(&clusters)
+        .filter(|(_, row)| row["kept"] == "true")
+        .map(|(line, _)| format!("{line}\n"))
+        .collect();
     assert_eq!(fs::read_to_string(output.join("kept/docs.jsonl")).unwrap(), expected);
     let report = fs::read_to_string(output.join("report.html")).unwrap();
-    assert!(report.contains("<svg") && !report.contains("src=") && !report.contains("href=\"http"), "one file, no network");
+    assert!(
+        report.contains("<svg") && !report.contains("src=") && !report.contains("href=\"http"),
+        "one file, no network"
+    );
 }
 
 fn write_csv(path: &Path, delimiter: char) {
     let mut text = format!("id{delimiter}url{delimiter}text\r\n");
     for document in documents() {
-        text += &format!("{}{delimiter}{}{delimiter}\"{}\"\r\n", document.id, document.url, document.text.replacen(' ', "\n", 1));
+        text += &format!(
+            "{}{delimiter}{}{delimiter}\"{}\"\r\n",
+            document.id,
+            document.url,
+            document.text.replacen(' ', "\n", 1)
+        );
     }
     fs::write(path, text).unwrap();
 }
 
 fn write_parquet(path: &Path) {
     let documents = documents();
-    let column = |field: fn(&common::Document) -> &str| Arc::new(StringArray::from_iter_values(documents.iter().map(field))) as ArrayRef;
+    let column = |field: fn(&common::Document) -> &str| {
+        Arc::new(StringArray::from_iter_values(documents.iter().map(field))) as ArrayRef
+    };
     let batch = RecordBatch::try_from_iter([
         ("id", column(|d| &d.id)),
         ("score", Arc::new(UInt32Array::from_iter_values(documents.iter().map(|d| d.score))) as ArrayRef),
@@ -160,7 +209,15 @@ fn every_format_and_compression_gives_the_same_fates() {
     let expected = fates(&output);
     let kept_lines = fs::read(output.join("kept/plain.jsonl")).unwrap();
     assert!(!kept_lines.is_empty());
-    for name in ["members.jsonl.gz", "packed.jsonl.zst", "no-ending", "table.csv", "semicolons.csv", "table.tsv", "table.parquet"] {
+    for name in [
+        "members.jsonl.gz",
+        "packed.jsonl.zst",
+        "no-ending",
+        "table.csv",
+        "semicolons.csv",
+        "table.tsv",
+        "table.parquet",
+    ] {
         let ran = dedup(&[&at(name)], &output, &[]);
         assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
         assert_eq!(fates(&output), expected, "{name}");
@@ -179,7 +236,11 @@ fn every_format_and_compression_gives_the_same_fates() {
         } else if name.ends_with("parquet") {
             let rows = table(&kept);
             let ids: Vec<&str> = rows.iter().map(|row| row["id"].as_str()).collect();
-            let kept_ids: Vec<String> = table(&output.join("clusters.parquet")).into_iter().filter(|row| row["kept"] == "true").map(|row| row["id"].clone()).collect();
+            let kept_ids: Vec<String> = table(&output.join("clusters.parquet"))
+                .into_iter()
+                .filter(|row| row["kept"] == "true")
+                .map(|row| row["id"].clone())
+                .collect();
             assert_eq!(ids, kept_ids);
             assert!(rows[0].contains_key("score"), "all columns are kept");
         }
@@ -238,14 +299,19 @@ fn the_same_bytes_for_any_threads_and_any_order_of_the_inputs_with_every_keep_po
                 None => first = Some(bytes),
                 Some(first) => {
                     for (name, content) in first {
-                        assert!(bytes.get(name) == Some(content), "{name} differs with {threads} threads and --keep {keep}");
+                        assert!(
+                            bytes.get(name) == Some(content),
+                            "{name} differs with {threads} threads and --keep {keep}"
+                        );
                     }
                     assert_eq!(first.len(), bytes.len());
                 }
             }
         }
         let output = root.path().join("out-1");
-        kept_pages.insert(fates(&output).into_iter().filter(|(id, fate)| *id == fate.1).map(|(id, _)| id).collect::<Vec<_>>());
+        kept_pages.insert(
+            fates(&output).into_iter().filter(|(id, fate)| *id == fate.1).map(|(id, _)| id).collect::<Vec<_>>(),
+        );
     }
     assert_eq!(kept_pages.len(), 5, "every policy keeps other pages");
 }
@@ -256,7 +322,8 @@ fn keep_policies_do_what_they_say() {
     let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
     let documents = documents();
     write_jsonl(&input, &documents);
-    let by_id: HashMap<&str, &common::Document> = documents.iter().map(|document| (document.id.as_str(), document)).collect();
+    let by_id: HashMap<&str, &common::Document> =
+        documents.iter().map(|document| (document.id.as_str(), document)).collect();
     type Better = fn(&common::Document, &common::Document) -> bool;
     let policies: [(&str, Better); 4] = [
         ("longest", |a, b| a.text.split_whitespace().count() >= b.text.split_whitespace().count()),
@@ -275,7 +342,8 @@ fn keep_policies_do_what_they_say() {
 #[test]
 fn little_memory_spills_to_disk_and_changes_nothing() {
     let root = tempfile::tempdir().unwrap();
-    let (input, plenty, little) = (root.path().join("docs.jsonl"), root.path().join("plenty"), root.path().join("little"));
+    let (input, plenty, little) =
+        (root.path().join("docs.jsonl"), root.path().join("plenty"), root.path().join("little"));
     let documents: Vec<common::Document> = (0..3000)
         .map(|number| common::Document {
             id: format!("{number:080}"),
@@ -301,8 +369,20 @@ fn little_memory_spills_to_disk_and_changes_nothing() {
 fn empty_pages_match_nothing_and_short_ones_only_exactly() {
     let root = tempfile::tempdir().unwrap();
     let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
-    let texts = ["", "  \n ", "<html><script>x</script></html>", "page not found", "Page not found!", "page not there", "one two three four five six seven eight"];
-    let lines: String = texts.iter().enumerate().map(|(id, text)| serde_json::json!({"id": id, "text": text}).to_string() + "\n").collect();
+    let texts = [
+        "",
+        "  \n ",
+        "<html><script>x</script></html>",
+        "page not found",
+        "Page not found!",
+        "page not there",
+        "one two three four five six seven eight",
+    ];
+    let lines: String = texts
+        .iter()
+        .enumerate()
+        .map(|(id, text)| serde_json::json!({"id": id, "text": text}).to_string() + "\n")
+        .collect();
     fs::write(&input, lines).unwrap();
     assert_eq!(dedup(&[&input], &output, &[]).code, 0);
     let kinds: Vec<String> = fates(&output).into_values().map(|fate| fate.0).collect();
@@ -319,14 +399,24 @@ fn a_crowded_bucket_is_capped_reported_and_still_deduplicated() {
         .map(|number| {
             let mut words: Vec<String> = base.split(' ').map(str::to_owned).collect();
             words[150] = format!("unique{number}");
-            common::Document { id: format!("p{number:03}"), text: words.join(" "), url: String::new(), score: 0, date: String::new() }
+            common::Document {
+                id: format!("p{number:03}"),
+                text: words.join(" "),
+                url: String::new(),
+                score: 0,
+                date: String::new(),
+            }
         })
         .collect();
     write_jsonl(&input, &documents);
     assert_eq!(dedup(&[&input], &output, &["--bucket-limit", "50"]).code, 0);
     let result = summary(&output);
     assert_eq!(result["kept"], 1);
-    assert!(result["compared_pairs"].as_u64().unwrap() < 400 * 17 * 2, "linear, not quadratic: {}", result["compared_pairs"]);
+    assert!(
+        result["compared_pairs"].as_u64().unwrap() < 400 * 17 * 2,
+        "linear, not quadratic: {}",
+        result["compared_pairs"]
+    );
     assert!(result["capped"][0]["size"].as_u64().unwrap() > 50);
     assert_eq!(result["capped"][0]["example"][0], "p000");
     assert_eq!(result["large_clusters"][0]["size"], 400);
@@ -342,7 +432,11 @@ fn components_follow_chains_and_say_how_weak_they_are() {
     // Each page shares four fifths of its words with the next: neighbours match, the ends do not.
     let words: Vec<String> = sentence(5, 400).split(' ').map(str::to_owned).collect();
     let texts: Vec<String> = (0..4).map(|step| words[step * 30..step * 30 + 250].join(" ")).collect();
-    let lines: String = texts.iter().zip("abcd".chars()).map(|(text, id)| serde_json::json!({"id": id.to_string(), "text": text}).to_string() + "\n").collect();
+    let lines: String = texts
+        .iter()
+        .zip("abcd".chars())
+        .map(|(text, id)| serde_json::json!({"id": id.to_string(), "text": text}).to_string() + "\n")
+        .collect();
     fs::write(&input, lines).unwrap();
     assert_eq!(dedup(&[&input], &output, &[]).code, 0);
     let star = table(&output.join("clusters.parquet"));
@@ -364,7 +458,13 @@ fn shingle_decides_by_supershingles_and_reports_b_similarity() {
     let long = |number: usize| {
         let mut words: Vec<String> = sentence(number / 2, 600).split(' ').map(str::to_owned).collect();
         words[number % 2 * 300] = "changed".to_owned();
-        common::Document { id: format!("d{number}"), text: words.join(" "), url: String::new(), score: 0, date: String::new() }
+        common::Document {
+            id: format!("d{number}"),
+            text: words.join(" "),
+            url: String::new(),
+            score: 0,
+            date: String::new(),
+        }
     };
     write_jsonl(&input, &(0..100).map(long).collect::<Vec<_>>());
     assert_eq!(dedup(&[&input], &output, &["--method", "shingle"]).code, 0);
@@ -388,7 +488,10 @@ fn exact_only_finds_copies_and_nothing_else() {
     write_jsonl(&input, &documents());
     assert_eq!(dedup(&[&input], &output, &["--exact-only"]).code, 0);
     let result = summary(&output);
-    assert_eq!((&result["kinds"]["exact"], &result["kinds"]["near"], &result["pairs"]), (&20.into(), &0.into(), &0.into()));
+    assert_eq!(
+        (&result["kinds"]["exact"], &result["kinds"]["near"], &result["pairs"]),
+        (&20.into(), &0.into(), &0.into())
+    );
 }
 
 #[test]
@@ -396,13 +499,23 @@ fn normal_forms_of_one_text_are_one_page() {
     let root = tempfile::tempdir().unwrap();
     let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
     let composed = "Das Café in der Straße öffnet früh und schließt spät, sagt Zoë";
-    let decomposed = composed.replace('é', "e\u{301}").replace('ö', "o\u{308}").replace('ü', "u\u{308}").replace('ä', "a\u{308}").replace('ë', "e\u{308}");
+    let decomposed = composed
+        .replace('é', "e\u{301}")
+        .replace('ö', "o\u{308}")
+        .replace('ü', "u\u{308}")
+        .replace('ä', "a\u{308}")
+        .replace('ë', "e\u{308}");
     assert_ne!(composed, decomposed);
-    let lines: String = [composed, &decomposed].iter().map(|text| serde_json::json!({"text": text}).to_string() + "\n").collect();
+    let lines: String =
+        [composed, &decomposed].iter().map(|text| serde_json::json!({"text": text}).to_string() + "\n").collect();
     fs::write(&input, lines).unwrap();
     assert_eq!(dedup(&[&input], &output, &[]).code, 0);
     let fates = fates(&output);
-    assert_eq!(fates["docs.jsonl:2"], ("exact".to_owned(), "docs.jsonl:1".to_owned()), "ids without a field are file:line");
+    assert_eq!(
+        fates["docs.jsonl:2"],
+        ("exact".to_owned(), "docs.jsonl:1".to_owned()),
+        "ids without a field are file:line"
+    );
 }
 
 #[test]
@@ -413,11 +526,16 @@ fn recluster_is_stricter_goes_back_and_equals_the_run_it_came_from() {
     for keep in ["first", "max:score"] {
         assert_eq!(dedup(&[&input], &output, &["--keep", keep]).code, 0);
         let before = contents(&output);
-        let stricter = run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.93", "--output"]).arg(&other));
+        let stricter =
+            run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.93", "--output"]).arg(&other));
         assert_eq!(stricter.code, 0, "{}", stricter.stderr);
         assert!(contents(&output) == before, "--output leaves the first result alone");
         let rows = table(&other.join("clusters.parquet"));
-        assert!(rows.iter().filter(|row| row["kind"] == "near").all(|row| row["similarity"].parse::<f64>().unwrap() >= 0.93));
+        assert!(
+            rows.iter()
+                .filter(|row| row["kind"] == "near")
+                .all(|row| row["similarity"].parse::<f64>().unwrap() >= 0.93)
+        );
         let count = |output: &Path| summary(output)["kept"].as_u64().unwrap();
         assert!(count(&other) > count(&output));
         assert_eq!(fs::read_to_string(other.join("kept/docs.jsonl")).unwrap().lines().count() as u64, count(&other));

@@ -1,4 +1,5 @@
 //! What the program says about itself.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
 mod common;
 
@@ -20,7 +21,11 @@ fn the_help_teaches() {
 #[test]
 fn completions_and_manual_come_from_the_same_source() {
     for shell in ["bash", "zsh", "fish"] {
-        assert!(help(&["completions", shell]).contains("--min-tokens") || help(&["completions", shell]).contains("min-tokens"), "{shell}");
+        assert!(
+            help(&["completions", shell]).contains("--min-tokens")
+                || help(&["completions", shell]).contains("min-tokens"),
+            "{shell}"
+        );
     }
     assert!(help(&["man"]).contains("lookalike\\-dedup(1)"));
     let directory = tempfile::tempdir().unwrap();

@@ -149,7 +149,10 @@ impl Config {
     pub fn check(&self) -> Result<()> {
         let complain = |message: String| Err(Error::Usage(message));
         if !(self.threshold > 0.0 && self.threshold <= 1.0) {
-            return complain(format!("--threshold {} is not a similarity: it must be above 0 and at most 1", self.threshold));
+            return complain(format!(
+                "--threshold {} is not a similarity: it must be above 0 and at most 1",
+                self.threshold
+            ));
         }
         if !(self.recall > 0.0 && self.recall < 1.0) {
             return complain(format!("--recall {} must be between 0 and 1, both excluded", self.recall));
@@ -237,7 +240,11 @@ pub fn format_bytes(bytes: u64) -> String {
         value /= 1024.0;
         unit += 1;
     }
-    if unit == 0 || value >= 100.0 { format!("{value:.0} {}", UNITS[unit]) } else { format!("{value:.1} {}", UNITS[unit]) }
+    if unit == 0 || value >= 100.0 {
+        format!("{value:.0} {}", UNITS[unit])
+    } else {
+        format!("{value:.1} {}", UNITS[unit])
+    }
 }
 
 #[cfg(test)]

@@ -77,7 +77,9 @@ pub enum Error {
     #[error("{0}; stopped here because of --strict (without it, the record is skipped and counted)")]
     Strict(SkippedRecord),
     /// An input is not the same as it was a moment ago.
-    #[error("{source_name}: record {record} changed while the run was reading it; run again when nothing writes to the input")]
+    #[error(
+        "{source_name}: record {record} changed while the run was reading it; run again when nothing writes to the input"
+    )]
     InputChanged {
         /// The source that changed.
         source_name: String,

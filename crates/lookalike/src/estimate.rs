@@ -56,7 +56,9 @@ pub struct Estimate {
 pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     config.check()?;
     if options.inputs.iter().any(|input| input == "-") {
-        return Err(Error::Usage("--dry-run cannot look at standard input without using it up; give a file".to_owned()));
+        return Err(Error::Usage(
+            "--dry-run cannot look at standard input without using it up; give a file".to_owned(),
+        ));
     }
     let plan = Plan::new(config);
     let sources = discover(&options.inputs, config.format, &options.output, Path::new(""))?;

@@ -91,8 +91,7 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are reported.
-    pub const ALL: [Kind; 6] =
-        [Kind::Unique, Kind::Representative, Kind::Exact, Kind::Near, Kind::Short, Kind::Empty];
+    pub const ALL: [Kind; 6] = [Kind::Unique, Kind::Representative, Kind::Exact, Kind::Near, Kind::Short, Kind::Empty];
 
     /// The name used in the output files.
     #[must_use]

@@ -254,7 +254,16 @@ mod tests {
             for (id, record) in [("x", 1), ("y", 2), ("x", 3), ("x@a.jsonl:5", 4), ("x", 5)] {
                 let strings = PageStrings { id, url: None, title: Some("t") };
                 table
-                    .push(&NewPage { source: 0, record, offset: None, length: 1, tokens: 1, identity: Some(0), rank_key: None, strings })
+                    .push(&NewPage {
+                        source: 0,
+                        record,
+                        offset: None,
+                        length: 1,
+                        tokens: 1,
+                        identity: Some(0),
+                        rank_key: None,
+                        strings,
+                    })
                     .unwrap();
             }
             table.finish().unwrap();

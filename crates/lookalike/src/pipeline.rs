@@ -57,8 +57,10 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
     let work = WorkDir::open(&options.output, options.force)?;
     let sources = discover(&options.inputs, config.format, work.output(), &work.path().join("stdin"))?;
     let pool = thread_pool(options.threads)?;
-    pool.install(|| Run { config, options, observer, plan: &plan, work: &work, resources: Resources::start() }.run(&sources))
-        .and_then(|outcome| work.publish().map(|()| outcome))
+    pool.install(|| {
+        Run { config, options, observer, plan: &plan, work: &work, resources: Resources::start() }.run(&sources)
+    })
+    .and_then(|outcome| work.publish().map(|()| outcome))
 }
 
 pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
@@ -123,7 +125,10 @@ impl Run<'_> {
         let (fates, component) = self.stage(Stage::Cluster, 0, |run| {
             let order = in_rank_order(&sets, &rank);
             let chosen = run.assign(&reading, pages, &sets, &order, &verified.pairs)?;
-            Ok((fates(&sets, &chosen, &pages.tokens, run.config.min_tokens), smallest_ids(pages, &sets, &verified.pairs)?))
+            Ok((
+                fates(&sets, &chosen, &pages.tokens, run.config.min_tokens),
+                smallest_ids(pages, &sets, &verified.pairs)?,
+            ))
         })?;
 
         let findings = Findings {
@@ -143,16 +148,21 @@ impl Run<'_> {
             reclustered_at: None,
         };
         let total = pages.len() as u64;
-        let summary = self.stage(Stage::Write, total, |run| {
-            report::write(&findings, run.work.path(), run.options, run.observer)
-        })?;
-        let spilled = [("page strings", pages.is_spilled()), ("band keys", keys_spilled), ("candidate sets", sets_spilled)];
+        let summary = self
+            .stage(Stage::Write, total, |run| report::write(&findings, run.work.path(), run.options, run.observer))?;
+        let spilled =
+            [("page strings", pages.is_spilled()), ("band keys", keys_spilled), ("candidate sets", sets_spilled)];
         let stages = self.resources.write(&self.work.path().join("run.json"), self.options, total_bytes, &spilled)?;
         Ok(Outcome { summary, skipped_examples: skipped.examples, stages, output: self.options.output.clone() })
     }
 
     /// Runs one stage, told to the observer and timed.
-    pub(crate) fn stage<T>(&mut self, stage: Stage, total: u64, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
+    pub(crate) fn stage<T>(
+        &mut self,
+        stage: Stage,
+        total: u64,
+        work: impl FnOnce(&mut Self) -> Result<T>,
+    ) -> Result<T> {
         self.observer.start(stage, total);
         let started = Instant::now();
         let result = work(self)?;
@@ -175,7 +185,8 @@ impl Run<'_> {
         let mut pages = PageTable::new(work, self.spill_limit(0.1));
         let bands = if self.config.exact_only { 0 } else { self.plan.bands.bands };
         let limit = self.spill_limit(0.3) / bands.max(1);
-        let mut keys: Vec<Spill<u64>> = (0..bands).map(|band| Spill::new(work.join(format!("band-{band}")), limit)).collect();
+        let mut keys: Vec<Spill<u64>> =
+            (0..bands).map(|band| Spill::new(work.join(format!("band-{band}")), limit)).collect();
         let min_tokens = self.config.min_tokens;
         let mut bytes_seen = 0;
         in_order(
@@ -183,10 +194,17 @@ impl Run<'_> {
             |jobs| reading.read_all(jobs),
             || Sketcher::new(self.plan, self.config.keep_case),
             |sketcher, batch: Batch| {
-                let mut out = SketchedBatch { rows: Vec::new(), strings: String::new(), keys: vec![Vec::new(); bands], skipped: Vec::new() };
+                let mut out = SketchedBatch {
+                    rows: Vec::new(),
+                    strings: String::new(),
+                    keys: vec![Vec::new(); bands],
+                    skipped: Vec::new(),
+                };
                 batch.visit(reading, &mut |found| {
                     match found {
-                        Ok(page) => out.push(&page, sketcher, &reading.sources[page.source as usize], self.config, min_tokens),
+                        Ok(page) => {
+                            out.push(&page, sketcher, &reading.sources[page.source as usize], self.config, min_tokens);
+                        }
                         Err(record) => out.skipped.push((out.rows.len(), record)),
                     }
                     Ok(())
@@ -226,7 +244,8 @@ impl Run<'_> {
 
     /// Pages that stand for their identity set and are long enough, joined by their band keys.
     fn candidates(&self, pages: &PageTable, sets: &IdentitySets, keys: &[Spill<u64>]) -> Result<Candidates> {
-        let takes_part = |page: PageId| sets.is_first(page) && pages.tokens[page as usize] >= self.config.min_tokens.max(1);
+        let takes_part =
+            |page: PageId| sets.is_first(page) && pages.tokens[page as usize] >= self.config.min_tokens.max(1);
         let mut join = BandJoin::new(&takes_part, self.config.bucket_limit);
         let mut scratch = crate::spill::Scratch::default();
         for (band, keys) in keys.iter().enumerate() {
@@ -345,7 +364,14 @@ struct BatchRow {
 }
 
 impl SketchedBatch {
-    fn push(&mut self, page: &RawPage<'_>, sketcher: &mut Sketcher<'_>, source: &Source, config: &Config, min_tokens: u32) {
+    fn push(
+        &mut self,
+        page: &RawPage<'_>,
+        sketcher: &mut Sketcher<'_>,
+        source: &Source,
+        config: &Config,
+        min_tokens: u32,
+    ) {
         let facts = sketcher.read(page);
         let start = self.strings.len();
         match &page.id {
@@ -462,7 +488,9 @@ fn no_pages(options: &RunOptions, sources: &Sources, skipped: &[SkippedRecord]) 
     let hint = match (skipped.first(), sources.list.len(), sources.ignored) {
         (Some(first), ..) => format!(": every record had to be skipped; the first one:\n  {first}"),
         (None, 0, 0) => ": there is no file to read".to_owned(),
-        (None, 0, ignored) => format!(": {ignored} files are there, none of a format that is read ({})", crate::read::Format::list()),
+        (None, 0, ignored) => {
+            format!(": {ignored} files are there, none of a format that is read ({})", crate::read::Format::list())
+        }
         (None, ..) => ": the files hold no records".to_owned(),
     };
     Error::NoPages { inputs: options.inputs.join(", "), hint }

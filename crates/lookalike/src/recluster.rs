@@ -53,7 +53,9 @@ pub fn recluster(
 ) -> Result<Outcome> {
     let stored = read_back::summary(directory)?;
     if !(threshold > 0.0 && threshold <= 1.0) {
-        return Err(Error::Usage(format!("--threshold {threshold} is not a similarity: it must be above 0 and at most 1")));
+        return Err(Error::Usage(format!(
+            "--threshold {threshold} is not a similarity: it must be above 0 and at most 1"
+        )));
     }
     if stored.config.method == Method::Minhash && threshold < stored.config.threshold {
         return Err(Error::Usage(format!(
@@ -65,7 +67,8 @@ pub fn recluster(
     let plan = Plan::new(&config);
     let options = RunOptions { jsonl: directory.join("clusters.jsonl").exists(), ..options.clone() };
     let work = WorkDir::open(&options.output, options.force)?;
-    let run = Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources: Resources::start() };
+    let run =
+        Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources: Resources::start() };
     let outcome = thread_pool(options.threads)?.install(|| again(run, directory, threshold, &stored))?;
     work.publish()?;
     Ok(outcome)
@@ -179,8 +182,10 @@ fn count_skipped(directory: &Path) -> Result<Skipped> {
     let text = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
     let mut skipped = Skipped::default();
     for line in text.lines() {
-        let record: SkippedRecord =
-            serde_json::from_str(line).map_err(|error| Error::BadResult { path: path.clone(), reason: format!("cannot be understood: {error}") })?;
+        let record: SkippedRecord = serde_json::from_str(line).map_err(|error| Error::BadResult {
+            path: path.clone(),
+            reason: format!("cannot be understood: {error}"),
+        })?;
         let count = skipped.counts.entry(record.kind).or_default();
         *count += 1;
         if *count == 1 {

@@ -62,7 +62,9 @@ impl WorkDir {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: output.to_path_buf() }),
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
-            Err(TryLockError::Error(error)) => return Err(Error::Io { path: lock_path, action: "lock", source: error }),
+            Err(TryLockError::Error(error)) => {
+                return Err(Error::Io { path: lock_path, action: "lock", source: error });
+            }
         }
         let directory = WorkDir { output: output.to_path_buf(), work, made_output, _lock: lock };
         directory.clear_leftovers()?;
@@ -135,7 +137,9 @@ fn is_ours(output: &Path) -> Result<bool> {
 fn remove(path: &Path) -> Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::Io { path: path.to_path_buf(), action: "remove", source: error }),
+        Err(error) if error.kind() != io::ErrorKind::NotFound => {
+            Err(Error::Io { path: path.to_path_buf(), action: "remove", source: error })
+        }
         _ => Ok(()),
     }
 }

@@ -70,7 +70,10 @@ pub fn table(path: &Path) -> Vec<BTreeMap<String, String>> {
 
 /// Kind and kept page of every page.
 pub fn fates(output: &Path) -> BTreeMap<String, (String, String)> {
-    table(&output.join("clusters.parquet")).into_iter().map(|row| (row["id"].clone(), (row["kind"].clone(), row["kept_id"].clone()))).collect()
+    table(&output.join("clusters.parquet"))
+        .into_iter()
+        .map(|row| (row["id"].clone(), (row["kind"].clone(), row["kept_id"].clone())))
+        .collect()
 }
 
 pub fn summary(output: &Path) -> serde_json::Value {
@@ -129,7 +132,9 @@ pub struct Document {
 
 impl Document {
     pub fn json(&self) -> String {
-        serde_json::json!({"id": self.id, "text": self.text, "url": self.url, "score": self.score, "date": self.date}).to_string() + "\n"
+        serde_json::json!({"id": self.id, "text": self.text, "url": self.url, "score": self.score, "date": self.date})
+            .to_string()
+            + "\n"
     }
 }
 

@@ -54,7 +54,14 @@ pub struct BandJoin<'a> {
 impl<'a> BandJoin<'a> {
     /// A join over the pages for which `takes_part` holds.
     pub fn new(takes_part: &'a (dyn Fn(PageId) -> bool + Sync), bucket_limit: usize) -> BandJoin<'a> {
-        BandJoin { takes_part, bucket_limit, unsorted: Vec::new(), pairs: Vec::new(), crowded: Vec::new(), rows: Vec::new() }
+        BandJoin {
+            takes_part,
+            bucket_limit,
+            unsorted: Vec::new(),
+            pairs: Vec::new(),
+            crowded: Vec::new(),
+            rows: Vec::new(),
+        }
     }
 
     /// Adds a band; `keys[i]` is the key of page `i`.

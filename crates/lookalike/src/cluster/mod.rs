@@ -81,7 +81,11 @@ pub fn fates(sets: &IdentitySets, chosen: &[(PageId, f64)], tokens: &[u32], min_
                 return Fate { kept, similarity: 1.0, kind: Kind::Unique };
             }
             stands_for_others[kept as usize] = true;
-            if target == first { Fate { kept, similarity: 1.0, kind: Kind::Exact } } else { Fate { kept, similarity, kind: Kind::Near } }
+            if target == first {
+                Fate { kept, similarity: 1.0, kind: Kind::Exact }
+            } else {
+                Fate { kept, similarity, kind: Kind::Near }
+            }
         })
         .collect();
     for (page, fate) in fates.iter_mut().enumerate().filter(|(_, fate)| fate.kind == Kind::Unique) {
@@ -110,8 +114,16 @@ pub(crate) mod tests {
         let chosen = [(0, 1.0), (0, 1.0), (0, 0.8), (3, 1.0), (4, 1.0), (5, 1.0), (6, 1.0), (6, 1.0)];
         let fates = fates(&sets, &chosen, &[50, 50, 50, 0, 3, 50, 3, 3], 8);
         let kinds: Vec<Kind> = fates.iter().map(|fate| fate.kind).collect();
-        let expected =
-            [Kind::Exact, Kind::Representative, Kind::Near, Kind::Empty, Kind::Short, Kind::Unique, Kind::Representative, Kind::Exact];
+        let expected = [
+            Kind::Exact,
+            Kind::Representative,
+            Kind::Near,
+            Kind::Empty,
+            Kind::Short,
+            Kind::Unique,
+            Kind::Representative,
+            Kind::Exact,
+        ];
         assert_eq!(kinds, expected);
         assert_eq!((fates[2].kept, fates[2].similarity), (1, 0.8), "the best-ranked copy is the one that is kept");
     }

@@ -55,12 +55,23 @@ mod tests {
 
     #[test]
     fn golden_shingles() {
-        let tokens: Vec<Token> = "a rose is a rose is a rose".split(' ').map(|word| term_token(word.as_bytes())).collect();
+        let tokens: Vec<Token> =
+            "a rose is a rose is a rose".split(' ').map(|word| term_token(word.as_bytes())).collect();
         assert_eq!(of(&tokens, 4), GOLDEN);
-        assert_eq!(of(&tokens, 4).iter().collect::<HashSet<_>>().len(), 3, "Broder's rose has three distinct 4-shingles");
+        assert_eq!(
+            of(&tokens, 4).iter().collect::<HashSet<_>>().len(),
+            3,
+            "Broder's rose has three distinct 4-shingles"
+        );
     }
 
-    const GOLDEN: [u64; 5] = [0xc154_c6cf_3d51_077f, 0xa291_a206_689d_6a1c, 0x069f_32fd_787c_7543, 0xc154_c6cf_3d51_077f, 0xa291_a206_689d_6a1c];
+    const GOLDEN: [u64; 5] = [
+        0xc154_c6cf_3d51_077f,
+        0xa291_a206_689d_6a1c,
+        0x069f_32fd_787c_7543,
+        0xc154_c6cf_3d51_077f,
+        0xa291_a206_689d_6a1c,
+    ];
 
     #[test]
     fn short_and_empty_pages() {

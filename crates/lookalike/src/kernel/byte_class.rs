@@ -48,7 +48,10 @@ pub fn byte_classes_scalar(bytes: &[u8; LANES]) -> ByteClasses {
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512bw")]
 fn avx512(bytes: &[u8; LANES]) -> ByteClasses {
-    use std::arch::x86_64::{_mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_movepi8_mask, _mm512_or_si512, _mm512_set1_epi8, _mm512_sub_epi8};
+    use std::arch::x86_64::{
+        _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_movepi8_mask, _mm512_or_si512, _mm512_set1_epi8,
+        _mm512_sub_epi8,
+    };
     // SAFETY: the pointer is to 64 readable bytes; the load needs no alignment.
     let input = unsafe { _mm512_loadu_si512(bytes.as_ptr().cast()) };
     let folded = _mm512_or_si512(input, _mm512_set1_epi8(0x20));
@@ -61,7 +64,8 @@ fn avx512(bytes: &[u8; LANES]) -> ByteClasses {
 #[target_feature(enable = "avx2")]
 fn avx2(bytes: &[u8; LANES]) -> ByteClasses {
     use std::arch::x86_64::{
-        _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256, _mm256_set1_epi8, _mm256_sub_epi8,
+        _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
+        _mm256_set1_epi8, _mm256_sub_epi8,
     };
     let mut classes = ByteClasses { word: 0, wide: 0 };
     for half in 0..2 {

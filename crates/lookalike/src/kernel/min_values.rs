@@ -43,8 +43,7 @@ fn avx2(values: &[u32], multipliers: &[u32], offsets: &[u32], minima: &mut [u32]
 /// The definition, in plain Rust for any machine.
 pub fn min_values_scalar(values: &[u32], multipliers: &[u32], offsets: &[u32], minima: &mut [u32]) {
     for ((minimum, &multiplier), &offset) in minima.iter_mut().zip(multipliers).zip(offsets) {
-        *minimum =
-            values.iter().map(|&x| x.wrapping_mul(multiplier).wrapping_add(offset)).min().unwrap_or(u32::MAX);
+        *minimum = values.iter().map(|&x| x.wrapping_mul(multiplier).wrapping_add(offset)).min().unwrap_or(u32::MAX);
     }
 }
 

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
 
 use crate::error::SkipKind;
+use crate::page::Markup;
 use crate::read::fields::{Columns, FieldNames, Role};
 use crate::read::jsonl::Line;
-use crate::page::Markup;
 
 /// What the first line of a table says.
 #[derive(Debug, Clone)]
@@ -23,7 +23,11 @@ pub(crate) struct Header {
 
 impl Header {
     /// Parses the first record. `delimiter` is found out if it is not given.
-    pub(crate) fn parse(record: &[u8], delimiter: Option<u8>, names: &FieldNames) -> Result<Header, (SkipKind, String)> {
+    pub(crate) fn parse(
+        record: &[u8],
+        delimiter: Option<u8>,
+        names: &FieldNames,
+    ) -> Result<Header, (SkipKind, String)> {
         let record = record.strip_prefix(b"\xef\xbb\xbf").unwrap_or(record);
         let delimiter = delimiter.unwrap_or_else(|| {
             let count = |delimiter: u8| record.iter().filter(|&&b| b == delimiter).count();
@@ -31,12 +35,17 @@ impl Header {
         });
         let mut parser = RecordParser::new(delimiter);
         parser.parse(record);
-        let header: Vec<String> = (0..parser.fields()).map(|at| String::from_utf8_lossy(parser.field(at)).trim().to_owned()).collect();
+        let header: Vec<String> =
+            (0..parser.fields()).map(|at| String::from_utf8_lossy(parser.field(at)).trim().to_owned()).collect();
         let columns = names.columns(&header);
         if columns.of(Role::Text).is_none() {
             return Err((
                 SkipKind::MissingField,
-                format!("no text column: none of {} among the columns {} (use --text-field)", names.tried(Role::Text), header.join(", ")),
+                format!(
+                    "no text column: none of {} among the columns {} (use --text-field)",
+                    names.tried(Role::Text),
+                    header.join(", ")
+                ),
             ));
         }
         Ok(Header { delimiter, columns, names: header })
@@ -80,7 +89,12 @@ pub(crate) struct RecordParser {
 
 impl RecordParser {
     pub(crate) fn new(delimiter: u8) -> RecordParser {
-        RecordParser { reader: ReaderBuilder::new().delimiter(delimiter).build(), output: vec![0; 4096], ends: vec![0; 64], count: 0 }
+        RecordParser {
+            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            output: vec![0; 4096],
+            ends: vec![0; 64],
+            count: 0,
+        }
     }
 
     /// Parses one whole record.
@@ -114,16 +128,29 @@ impl RecordParser {
     }
 
     /// The fields of `record` that have a role.
-    pub(crate) fn line<'a>(&'a mut self, record: &[u8], header: &Header, names: &FieldNames) -> Result<Line<'a>, (SkipKind, String)> {
+    pub(crate) fn line<'a>(
+        &'a mut self,
+        record: &[u8],
+        header: &Header,
+        names: &FieldNames,
+    ) -> Result<Line<'a>, (SkipKind, String)> {
         self.parse(record);
         let field = |role: Role| -> Result<Option<&str>, (SkipKind, String)> {
-            let Some(column) = header.columns.of(role).filter(|&column| column < self.fields()) else { return Ok(None) };
-            std::str::from_utf8(self.field(column))
-                .map(Some)
-                .map_err(|error| (SkipKind::InvalidUtf8, format!("invalid UTF-8 at byte {} of the field '{}'", error.valid_up_to(), header.names[column])))
+            let Some(column) = header.columns.of(role).filter(|&column| column < self.fields()) else {
+                return Ok(None);
+            };
+            std::str::from_utf8(self.field(column)).map(Some).map_err(|error| {
+                (
+                    SkipKind::InvalidUtf8,
+                    format!("invalid UTF-8 at byte {} of the field '{}'", error.valid_up_to(), header.names[column]),
+                )
+            })
         };
         let text = field(Role::Text)?.ok_or_else(|| {
-            (SkipKind::MissingField, format!("the record has {} of {} fields and no text", self.fields(), header.names.len()))
+            (
+                SkipKind::MissingField,
+                format!("the record has {} of {} fields and no text", self.fields(), header.names.len()),
+            )
         })?;
         let named_html = header.columns.of(Role::Text).is_some_and(|column| header.names[column] == "html");
         let some = |value: Option<&'a str>| value.filter(|value| !value.is_empty()).map(Cow::Borrowed);

@@ -62,7 +62,9 @@ impl FieldNames {
 
     /// The roles of the field `name`, each with its preference: 0 is best.
     pub fn roles<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (Role, usize)> + 'a {
-        self.names.iter().filter_map(move |(role, names)| names.iter().position(|known| known == name).map(|at| (*role, at)))
+        self.names
+            .iter()
+            .filter_map(move |(role, names)| names.iter().position(|known| known == name).map(|at| (*role, at)))
     }
 
     /// The names tried for `role`, for messages.
@@ -160,7 +162,8 @@ mod tests {
         assert_eq!(columns.of(Role::Text), Some(2));
         assert_eq!(columns.of(Role::Id), Some(3));
         assert_eq!(columns.of(Role::Rank), None);
-        let given = FieldNames::new(&Fields { text: Some("x".to_owned()), ..Fields::default() }, &Keep::Max("x".to_owned()));
+        let given =
+            FieldNames::new(&Fields { text: Some("x".to_owned()), ..Fields::default() }, &Keep::Max("x".to_owned()));
         assert_eq!(given.columns(&header).of(Role::Text), Some(4));
         assert_eq!(given.columns(&header).of(Role::Rank), Some(4));
     }

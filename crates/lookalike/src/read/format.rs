@@ -75,14 +75,20 @@ impl Format {
         if start.starts_with(b"[") && memchr::memchr(b'{', &start[..start.len().min(64)]).is_some() {
             return Err("is one JSON array; write one object a line instead (jq -c '.[]' FILE > FILE.jsonl)".to_owned());
         }
-        if start.starts_with(b"{\"") || (start.starts_with(b"{") && memchr::memchr(b'"', &start[..start.len().min(64)]).is_some()) {
+        if start.starts_with(b"{\"")
+            || (start.starts_with(b"{") && memchr::memchr(b'"', &start[..start.len().min(64)]).is_some())
+        {
             return Ok(Format::Jsonl);
         }
         if looks_like_html(head) {
             return Ok(Format::Html);
         }
         let odd = head.iter().filter(|&&b| b == 0 || (b < 32 && !b"\t\n\r\x0c\x1b".contains(&b))).count();
-        if head.is_empty() || odd * 100 <= head.len() { Ok(Format::Text) } else { Err("is in no format that is known here (binary data)".to_owned()) }
+        if head.is_empty() || odd * 100 <= head.len() {
+            Ok(Format::Text)
+        } else {
+            Err("is in no format that is known here (binary data)".to_owned())
+        }
     }
 }
 
@@ -90,7 +96,11 @@ impl std::str::FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Format, String> {
-        Self::ALL.iter().find(|row| row.1 == name).map(|row| row.0).ok_or_else(|| format!("one of {}", Self::ALL.map(|row| row.1).join(", ")))
+        Self::ALL
+            .iter()
+            .find(|row| row.1 == name)
+            .map(|row| row.0)
+            .ok_or_else(|| format!("one of {}", Self::ALL.map(|row| row.1).join(", ")))
     }
 }
 
@@ -105,9 +115,9 @@ fn extension(path: &Path) -> Option<String> {
 #[must_use]
 pub fn is_no_page(path: &Path) -> bool {
     const OTHER: [&str; 36] = [
-        "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp", "tif", "tiff", "mp3", "mp4",
-        "webm", "ogg", "wav", "woff", "woff2", "ttf", "otf", "eot", "pdf", "zip", "tar", "xz", "bz2", "7z", "exe", "so", "swf", "class",
-        "wasm",
+        "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp", "tif", "tiff",
+        "mp3", "mp4", "webm", "ogg", "wav", "woff", "woff2", "ttf", "otf", "eot", "pdf", "zip", "tar", "xz", "bz2",
+        "7z", "exe", "so", "swf", "class", "wasm",
     ];
     extension(path).is_some_and(|extension| OTHER.contains(&extension.as_str()))
 }

@@ -26,7 +26,8 @@ pub(crate) struct Line<'a> {
 /// Parses one line.
 pub(crate) fn parse<'a>(line: &'a [u8], names: &FieldNames) -> Result<Line<'a>, (SkipKind, String)> {
     let mut deserializer = serde_json::Deserializer::from_slice(line);
-    let fields = LineSeed { names }.deserialize(&mut deserializer).and_then(|fields| deserializer.end().map(|()| fields));
+    let fields =
+        LineSeed { names }.deserialize(&mut deserializer).and_then(|fields| deserializer.end().map(|()| fields));
     let fields = fields.map_err(|error| match std::str::from_utf8(line) {
         Err(utf8) => (SkipKind::InvalidUtf8, format!("invalid UTF-8 at byte {} of the record", utf8.valid_up_to())),
         Ok(_) => {
@@ -40,7 +41,10 @@ pub(crate) fn parse<'a>(line: &'a [u8], names: &FieldNames) -> Result<Line<'a>, 
     let (text, markup) = match fields.text {
         Some((Value::Text(text), _, is_html)) => (text, if is_html { Markup::Html } else { Markup::Unknown }),
         None | Some((Value::Null, ..)) => {
-            return Err((SkipKind::MissingField, format!("no text: none of the fields {} is there (use --text-field)", text_names())));
+            return Err((
+                SkipKind::MissingField,
+                format!("no text: none of the fields {} is there (use --text-field)", text_names()),
+            ));
         }
         Some((other, ..)) => {
             return Err((SkipKind::WrongType, format!("the text field is {}, not a string", other.kind())));
@@ -195,10 +199,14 @@ impl<'de> Visitor<'de> for LineSeed<'_> {
             }
             let better = |known: Option<usize>| known.is_none_or(|known| preference < known);
             match role {
-                Role::Text if better(slots.text.as_ref().map(|slot| slot.1)) => slots.text = Some((value, preference, name == "html")),
+                Role::Text if better(slots.text.as_ref().map(|slot| slot.1)) => {
+                    slots.text = Some((value, preference, name == "html"));
+                }
                 Role::Id if better(slots.id.as_ref().map(|slot| slot.1)) => slots.id = Some((value, preference)),
                 Role::Url if better(slots.url.as_ref().map(|slot| slot.1)) => slots.url = Some((value, preference)),
-                Role::Title if better(slots.title.as_ref().map(|slot| slot.1)) => slots.title = Some((value, preference)),
+                Role::Title if better(slots.title.as_ref().map(|slot| slot.1)) => {
+                    slots.title = Some((value, preference));
+                }
                 Role::Rank if better(slots.rank.as_ref().map(|slot| slot.1)) => slots.rank = Some((value, preference)),
                 _ => {}
             }
@@ -240,7 +248,8 @@ mod tests {
 
     #[test]
     fn fields_are_found_in_any_order_among_others() {
-        let line = br#"{"meta": {"text": [1, {}]}, "body": "late", "text": "a\nb", "id": 7, "url": "http://x", "n": null}"#;
+        let line =
+            br#"{"meta": {"text": [1, {}]}, "body": "late", "text": "a\nb", "id": 7, "url": "http://x", "n": null}"#;
         let line = parse(line, &names(&Keep::First)).unwrap();
         assert_eq!(line.text, "a\nb");
         assert_eq!(line.id.as_deref(), Some("7"));

@@ -79,7 +79,10 @@ impl Wanted {
     /// The page that is record `record` of source `source`.
     #[must_use]
     pub fn page_of(&self, source: u32, record: u64) -> Option<PageId> {
-        self.0.binary_search_by_key(&(source, record), |wanted| (wanted.source, wanted.record)).ok().map(|at| self.0[at].page)
+        self.0
+            .binary_search_by_key(&(source, record), |wanted| (wanted.source, wanted.record))
+            .ok()
+            .map(|at| self.0[at].page)
     }
 }
 
@@ -148,7 +151,8 @@ impl Reading<'_> {
     /// Never for bad records; those are handed on as such.
     pub fn read_wanted(&self, wanted: &Wanted, jobs: &mut JobSender<'_, Batch>) -> Result<()> {
         let is_page_file = |wanted: &WantedRecord| self.sources[wanted.source as usize].format.is_page_file();
-        let together = |a: &WantedRecord, b: &WantedRecord| a.source == b.source || (is_page_file(a) && is_page_file(b));
+        let together =
+            |a: &WantedRecord, b: &WantedRecord| a.source == b.source || (is_page_file(a) && is_page_file(b));
         for records in wanted.0.chunk_by(together) {
             let here = records[0].source;
             let source = &self.sources[here as usize];
@@ -156,7 +160,8 @@ impl Reading<'_> {
                 let mut rest = records;
                 let mut go_on = true;
                 while go_on && !rest.is_empty() {
-                    let (files, later) = rest.split_at(self.batch_files(rest.iter().map(|wanted| &self.sources[wanted.source as usize])));
+                    let (files, later) = rest
+                        .split_at(self.batch_files(rest.iter().map(|wanted| &self.sources[wanted.source as usize])));
                     let content = Content::Files(files.iter().map(|wanted| wanted.source).collect());
                     go_on = jobs.send(Batch { source: here, content, only: None });
                     rest = later;
@@ -208,14 +213,24 @@ impl Reading<'_> {
         }
     }
 
-    fn skipped(&self, source: u32, record: Option<u64>, byte: Option<u64>, (kind, reason): (SkipKind, String), bytes: &[u8]) -> SkippedRecord {
+    fn skipped(
+        &self,
+        source: u32,
+        record: Option<u64>,
+        byte: Option<u64>,
+        (kind, reason): (SkipKind, String),
+        bytes: &[u8],
+    ) -> SkippedRecord {
         let source = self.sources[source as usize].display.clone();
         SkippedRecord { kind, source, record, byte, reason, first_bytes: SkippedRecord::excerpt(bytes) }
     }
 
     fn too_large(&self, length: u64) -> (SkipKind, String) {
         let limit = crate::config::format_bytes(self.max_page_bytes);
-        (SkipKind::TooLarge, format!("the record has {length} bytes or more, above the limit of {limit} (use --max-page)"))
+        (
+            SkipKind::TooLarge,
+            format!("the record has {length} bytes or more, above the limit of {limit} (use --max-page)"),
+        )
     }
 
     fn open(&self, source: &Source) -> std::io::Result<Box<dyn Read + Send + '_>> {
@@ -276,7 +291,12 @@ impl Batch {
         }
     }
 
-    fn visit_line(&self, reading: &Reading<'_>, place: &Place<'_>, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
+    fn visit_line(
+        &self,
+        reading: &Reading<'_>,
+        place: &Place<'_>,
+        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
+    ) -> Result<()> {
         let mut line = place.bytes.trim_ascii();
         if place.offset == Some(0) {
             line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
@@ -285,8 +305,11 @@ impl Batch {
             return Ok(());
         }
         let length = place.bytes.len() as u64;
-        let parsed =
-            if length > reading.max_page_bytes { Err(reading.too_large(length)) } else { jsonl::parse(line, &reading.names) };
+        let parsed = if length > reading.max_page_bytes {
+            Err(reading.too_large(length))
+        } else {
+            jsonl::parse(line, &reading.names)
+        };
         self.hand_on(reading, place, length, parsed, visit)
     }
 
@@ -302,8 +325,11 @@ impl Batch {
             return Ok(());
         }
         let length = place.bytes.len() as u64;
-        let parsed =
-            if length > reading.max_page_bytes { Err(reading.too_large(length)) } else { parser.line(place.bytes, header, &reading.names) };
+        let parsed = if length > reading.max_page_bytes {
+            Err(reading.too_large(length))
+        } else {
+            parser.line(place.bytes, header, &reading.names)
+        };
         self.hand_on(reading, place, length, parsed, visit)
     }
 
@@ -322,7 +348,9 @@ impl Batch {
             let length = usize::try_from(wanted.length).unwrap_or(usize::MAX);
             bytes.resize(length, 0);
             let read = match &file {
-                Ok(file) => file.read_exact_at(&mut bytes, wanted.offset.unwrap_or(0)).map_err(|error| error.to_string()),
+                Ok(file) => {
+                    file.read_exact_at(&mut bytes, wanted.offset.unwrap_or(0)).map_err(|error| error.to_string())
+                }
                 Err(error) => Err(error.to_string()),
             };
             if let Err(error) = read {
@@ -361,7 +389,9 @@ impl Batch {
                 body: Body::Text(line.text),
                 markup: line.markup,
             })),
-            Err(problem) => visit(Err(reading.skipped(self.source, Some(place.record), place.offset, problem, place.bytes))),
+            Err(problem) => {
+                visit(Err(reading.skipped(self.source, Some(place.record), place.offset, problem, place.bytes)))
+            }
         }
     }
 }
@@ -374,14 +404,25 @@ struct Place<'a> {
 }
 
 /// Reads a page file, decompressed, up to the size limit.
-fn visit_file(reading: &Reading<'_>, index: u32, bytes: &mut Vec<u8>, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
+fn visit_file(
+    reading: &Reading<'_>,
+    index: u32,
+    bytes: &mut Vec<u8>,
+    visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
+) -> Result<()> {
     let source = &reading.sources[index as usize];
     bytes.clear();
     let limit = reading.max_page_bytes.saturating_add(1);
     let read = reading.open(source).and_then(|reader| reader.take(limit).read_to_end(bytes));
     if let Err(error) = read {
         let kind = if source.compression == Compression::None { SkipKind::Unreadable } else { SkipKind::Damaged };
-        return visit(Err(reading.skipped(index, None, Some(bytes.len() as u64), (kind, format!("cannot be read: {error}")), bytes)));
+        return visit(Err(reading.skipped(
+            index,
+            None,
+            Some(bytes.len() as u64),
+            (kind, format!("cannot be read: {error}")),
+            bytes,
+        )));
     }
     let length = bytes.len() as u64;
     if length > reading.max_page_bytes {

@@ -10,7 +10,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
     Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type, UInt64Type,
+    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
+    UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
@@ -45,18 +46,25 @@ const ROLES: [Role; 5] = [Role::Id, Role::Text, Role::Url, Role::Title, Role::Ra
 
 impl RowReader {
     pub(crate) fn open(file: File, names: &FieldNames) -> Result<RowReader, (SkipKind, String)> {
-        let damaged = |error: &dyn std::fmt::Display| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}"));
+        let damaged =
+            |error: &dyn std::fmt::Display| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}"));
         let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(&error))?;
         let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let found = names.columns(&header);
         let Some(text) = found.of(Role::Text) else {
-            let reason =
-                format!("no text column: none of {} among the columns {} (use --text-field)", names.tried(Role::Text), header.join(", "));
+            let reason = format!(
+                "no text column: none of {} among the columns {} (use --text-field)",
+                names.tried(Role::Text),
+                header.join(", ")
+            );
             return Err((SkipKind::MissingField, reason));
         };
         let text_type = builder.schema().field(text).data_type();
         if !is_text(text_type) {
-            return Err((SkipKind::WrongType, format!("the text column '{}' is {text_type}, not a string", header[text])));
+            return Err((
+                SkipKind::WrongType,
+                format!("the text column '{}' is {text_type}, not a string", header[text]),
+            ));
         }
         let markup = if header[text] == "html" { Markup::Html } else { Markup::Unknown };
         let mut wanted: Vec<usize> = ROLES.iter().filter_map(|&role| found.of(role)).collect();
@@ -64,14 +72,16 @@ impl RowReader {
         wanted.dedup();
         let columns = ROLES.map(|role| found.of(role).and_then(|column| wanted.binary_search(&column).ok()));
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.iter().copied());
-        let reader = builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|error| damaged(&error))?;
+        let reader =
+            builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|error| damaged(&error))?;
         Ok(RowReader { reader, columns, markup })
     }
 
     /// The next rows; none at the end.
     pub(crate) fn next_rows(&mut self) -> Result<Option<Rows>, (SkipKind, String)> {
         let Some(batch) = self.reader.next() else { return Ok(None) };
-        let batch: RecordBatch = batch.map_err(|error| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}")))?;
+        let batch: RecordBatch =
+            batch.map_err(|error| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}")))?;
         let columns = self.columns.map(|column| column.map(|at| Arc::clone(batch.column(at))));
         Ok(Some(Rows { columns, markup: self.markup, length: batch.num_rows() }))
     }
@@ -111,7 +121,15 @@ impl Rows {
 }
 
 fn is_text(data_type: &DataType) -> bool {
-    matches!(data_type, DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Binary | DataType::LargeBinary | DataType::BinaryView)
+    matches!(
+        data_type,
+        DataType::Utf8
+            | DataType::LargeUtf8
+            | DataType::Utf8View
+            | DataType::Binary
+            | DataType::LargeBinary
+            | DataType::BinaryView
+    )
 }
 
 enum Value<'a> {

@@ -73,7 +73,8 @@ pub fn discover(inputs: &[String], format: Option<Format>, exclude: &Path, spool
         if !input.contains(['*', '?', '[']) {
             return Err(Error::NotFound { path });
         }
-        let matches = glob::glob(input).map_err(|error| Error::Usage(format!("{input}: not a valid pattern: {error}")))?;
+        let matches =
+            glob::glob(input).map_err(|error| Error::Usage(format!("{input}: not a valid pattern: {error}")))?;
         let matches: Vec<PathBuf> = matches.filter_map(Result::ok).collect();
         if matches.is_empty() {
             return Err(Error::NoPages { inputs: input.clone(), hint: ": the pattern matches no file".to_owned() });
@@ -83,7 +84,7 @@ pub fn discover(inputs: &[String], format: Option<Format>, exclude: &Path, spool
             visit(&path, many, exclude, &mut found, &mut sources)?;
         }
     }
-    found.sort_by(|a, b| display(&a.path).cmp(&display(&b.path)));
+    found.sort_by_key(|a| display(&a.path));
     make_unique(&mut found);
     for file in found {
         look_at(file, format, &mut sources)?;
@@ -107,7 +108,8 @@ fn visit(path: &Path, prefix: bool, exclude: &Path, found: &mut Vec<Found>, sour
         found.push(Found { path: path.to_path_buf(), name, in_directory: false });
         return Ok(());
     }
-    let stem = path.canonicalize().ok().and_then(|full| full.file_name().map(|name| name.to_string_lossy().into_owned()));
+    let stem =
+        path.canonicalize().ok().and_then(|full| full.file_name().map(|name| name.to_string_lossy().into_owned()));
     let stem = stem.filter(|_| prefix).map_or_else(String::new, |name| name + "/");
     fs::read_dir(path).map_err(Error::io(path, "read"))?;
     let mut waiting = vec![path.to_path_buf()];
@@ -214,7 +216,8 @@ pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result
     let mut sources = Sources::default();
     let path = PathBuf::from(display);
     if !path.exists() {
-        let reason = "was read by the run that made this result and is not there now; run this from the same folder".to_owned();
+        let reason =
+            "was read by the run that made this result and is not there now; run this from the same folder".to_owned();
         return Err(Error::BadResult { path, reason });
     }
     look_at(Found { path: path.clone(), name: name.to_owned(), in_directory: false }, format, &mut sources)?;
@@ -233,7 +236,9 @@ fn spool_stdin(forced: Option<Format>, spool: &Path) -> Result<Source> {
     };
     let format = match forced {
         Some(format) => format,
-        None => Format::by_content(&head).map_err(|reason| Error::UnknownFormat { path: stdin.to_path_buf(), reason })?,
+        None => {
+            Format::by_content(&head).map_err(|reason| Error::UnknownFormat { path: stdin.to_path_buf(), reason })?
+        }
     };
     let ending = match compression {
         Compression::None => "",
@@ -273,19 +278,28 @@ mod tests {
     #[test]
     fn names_are_unique_and_do_not_depend_on_the_order_of_the_arguments() {
         let root = tempfile::tempdir().unwrap();
-        for (file, content) in
-            [("a/x.html", "<p>"), ("a/deep/y.txt", "y"), ("b/x.html", "<p>"), ("b/logo.png", "png"), ("b/.hidden", "no"), ("c.jsonl", "{}")]
-        {
+        for (file, content) in [
+            ("a/x.html", "<p>"),
+            ("a/deep/y.txt", "y"),
+            ("b/x.html", "<p>"),
+            ("b/logo.png", "png"),
+            ("b/.hidden", "no"),
+            ("c.jsonl", "{}"),
+        ] {
             let path = root.path().join(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, content).unwrap();
         }
         let (a, b, c) = (root.path().join("a"), root.path().join("b"), root.path().join("c.jsonl"));
         let expected = [("a/deep/y.txt", "text"), ("a/x.html", "html"), ("b/x.html", "html"), ("c.jsonl", "jsonl")];
-        let expected: Vec<(String, String)> = expected.iter().map(|(name, format)| ((*name).to_owned(), (*format).to_owned())).collect();
+        let expected: Vec<(String, String)> =
+            expected.iter().map(|(name, format)| ((*name).to_owned(), (*format).to_owned())).collect();
         assert_eq!(names(&[&a, &b, &c]), expected);
         assert_eq!(names(&[&c, &b, &a, &c]), expected);
-        assert_eq!(names(&[&a]), [("deep/y.txt".to_owned(), "text".to_owned()), ("x.html".to_owned(), "html".to_owned())]);
+        assert_eq!(
+            names(&[&a]),
+            [("deep/y.txt".to_owned(), "text".to_owned()), ("x.html".to_owned(), "html".to_owned())]
+        );
         // Two files of one name: the whole path tells them apart.
         let both = names(&[&a.join("x.html"), &b.join("x.html")]);
         assert!(both[0].0.ends_with("a/x.html") && both[1].0.ends_with("b/x.html"));

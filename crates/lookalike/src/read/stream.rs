@@ -68,7 +68,13 @@ impl Pieces<'_> {
 impl Reading<'_> {
     fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
         match self.open(&self.sources[source as usize]) {
-            Ok(reader) => Ok(Pieces { reader, buffer: self.buffers.take(), offset: 0, state: Stream::Open, pool: Arc::clone(&self.buffers) }),
+            Ok(reader) => Ok(Pieces {
+                reader,
+                buffer: self.buffers.take(),
+                offset: 0,
+                state: Stream::Open,
+                pool: Arc::clone(&self.buffers),
+            }),
             Err(error) => {
                 Err(self.skipped(source, None, None, (SkipKind::Unreadable, format!("cannot be opened: {error}")), &[]))
             }
@@ -168,15 +174,30 @@ pub(super) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
             let offset = pieces.offset;
             let bytes = pieces.take(whole);
             scanned -= whole;
-            let content = Content::Table { bytes, ends: std::mem::take(&mut ends), first_record: record, offset, header: Arc::clone(&header) };
+            let content = Content::Table {
+                bytes,
+                ends: std::mem::take(&mut ends),
+                first_record: record,
+                offset,
+                header: Arc::clone(&header),
+            };
             if !send(content) {
                 return false;
             }
             record += count;
         } else if pieces.buffer.len() > reading.most_bytes() {
             let (_, reason) = reading.too_large(pieces.buffer.len() as u64);
-            let problem = (SkipKind::TooLarge, format!("{reason}; perhaps a quote is never closed; the rest of the file was not read"));
-            return send(Content::Skipped(reading.skipped(source, Some(record), Some(pieces.offset), problem, &pieces.buffer)));
+            let problem = (
+                SkipKind::TooLarge,
+                format!("{reason}; perhaps a quote is never closed; the rest of the file was not read"),
+            );
+            return send(Content::Skipped(reading.skipped(
+                source,
+                Some(record),
+                Some(pieces.offset),
+                problem,
+                &pieces.buffer,
+            )));
         }
         match &pieces.state {
             Stream::Open => pieces.fill(),
@@ -203,7 +224,8 @@ fn open_table<'r>(reading: &'r Reading<'_>, source: u32) -> Result<(Pieces<'r>, 
         pieces.fill();
         // A header has no delimiter in quotes that would matter for finding its end.
         let unread = pieces.buffer[scanned..].iter().zip(scanned + 1..);
-        let found = { unread }.find_map(|(&byte, end)| splitter.ends_at(byte, delimiter.unwrap_or(b',')).then_some(end));
+        let found =
+            { unread }.find_map(|(&byte, end)| splitter.ends_at(byte, delimiter.unwrap_or(b',')).then_some(end));
         scanned = pieces.buffer.len();
         if let Some(end) = found {
             break end;
@@ -212,11 +234,11 @@ fn open_table<'r>(reading: &'r Reading<'_>, source: u32) -> Result<(Pieces<'r>, 
             break pieces.buffer.len();
         }
     };
-    if pieces.buffer.is_empty() {
-        if let Stream::Broken(error) = &pieces.state {
-            let problem = (SkipKind::Damaged, format!("the compressed data is damaged ({error})"));
-            return Err(reading.skipped(source, None, Some(0), problem, &[]));
-        }
+    if pieces.buffer.is_empty()
+        && let Stream::Broken(error) = &pieces.state
+    {
+        let problem = (SkipKind::Damaged, format!("the compressed data is damaged ({error})"));
+        return Err(reading.skipped(source, None, Some(0), problem, &[]));
     }
     let first = pieces.take(end);
     match Header::parse(&first, delimiter, &reading.names) {

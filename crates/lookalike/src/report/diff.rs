@@ -47,8 +47,12 @@ pub(super) fn pieces(left: &str, right: &str) -> Vec<Piece> {
                     pieces.push(Piece::Shared(words[len - after..].join(" ")));
                 }
             }
-            DiffOp::Delete { old_index, old_len, .. } => pieces.push(Piece::Left(shorten(&left[old_index..old_index + old_len]))),
-            DiffOp::Insert { new_index, new_len, .. } => pieces.push(Piece::Right(shorten(&right[new_index..new_index + new_len]))),
+            DiffOp::Delete { old_index, old_len, .. } => {
+                pieces.push(Piece::Left(shorten(&left[old_index..old_index + old_len])));
+            }
+            DiffOp::Insert { new_index, new_len, .. } => {
+                pieces.push(Piece::Right(shorten(&right[new_index..new_index + new_len])));
+            }
             DiffOp::Replace { old_index, old_len, new_index, new_len } => {
                 pieces.push(Piece::Left(shorten(&left[old_index..old_index + old_len])));
                 pieces.push(Piece::Right(shorten(&right[new_index..new_index + new_len])));

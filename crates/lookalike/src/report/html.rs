@@ -12,10 +12,10 @@ use crate::method::Decision;
 use crate::page::{PageId, ScoredPair};
 use crate::parallel::in_order;
 use crate::read::Batch;
+use crate::report::Findings;
 use crate::report::diff::{self, Piece};
 use crate::report::plots::{self, thousands};
 use crate::report::summary::Summary;
-use crate::report::Findings;
 use crate::spill::Scratch;
 use crate::text::PageReader;
 
@@ -115,7 +115,11 @@ pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> 
         cards: cards(summary),
         stages: plots::stages(&stage_rows(summary)),
         sizes: plots::cluster_sizes(&sizes.iter().map(|row| row.1).collect::<Vec<_>>()),
-        similarities: plots::similarities(&similarities(&findings.verified.pairs), &similarities(&findings.verified.near_misses), threshold),
+        similarities: plots::similarities(
+            &similarities(&findings.verified.pairs),
+            &similarities(&findings.verified.near_misses),
+            threshold,
+        ),
         curve: plots::s_curve(|s| findings.plan.bands.probability(s, findings.plan.agree()), threshold),
         curve_note: curve_note(findings),
         more_clusters: (sizes.len() - shown.len()) as u64,
@@ -124,7 +128,8 @@ pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> 
         below: below.iter().map(|pair| viewer.pair(pair)).collect::<Result<_>>()?,
         source_bytes: format_bytes(summary.source_bytes),
     };
-    let html = report.render().map_err(|error| Error::BadResult { path: path.to_path_buf(), reason: error.to_string() })?;
+    let html =
+        report.render().map_err(|error| Error::BadResult { path: path.to_path_buf(), reason: error.to_string() })?;
     std::fs::write(path, html).map_err(Error::io(path, "write"))
 }
 
@@ -176,11 +181,15 @@ fn curve_note(findings: &Findings<'_>) -> String {
     match findings.plan.layout {
         Some(layout) => format!(
             "{} bands of {} min-values. Of the pairs exactly at the threshold, {:.2} % are expected to be found; of those above it, more. Every pair that is found is then compared exactly.",
-            bands.bands, bands.rows, layout.recall_at_threshold * 100.0
+            bands.bands,
+            bands.rows,
+            layout.recall_at_threshold * 100.0
         ),
         None => format!(
             "{} supershingles of {} min-values; the curve is the chance that a pair agrees in at least {}.",
-            bands.bands, bands.rows, findings.plan.agree()
+            bands.bands,
+            bands.rows,
+            findings.plan.agree()
         ),
     }
 }
@@ -189,12 +198,32 @@ fn cards(summary: &Summary) -> Vec<Card> {
     let share = |part: u64| format!("{:.1} % of the pages", part as f64 * 100.0 / summary.pages.max(1) as f64);
     let skipped: u64 = summary.skipped.values().sum();
     vec![
-        Card { number: thousands(summary.pages), label: "pages", note: format!("in {} files", thousands(summary.sources)) },
+        Card {
+            number: thousands(summary.pages),
+            label: "pages",
+            note: format!("in {} files", thousands(summary.sources)),
+        },
         Card { number: thousands(summary.kept), label: "kept", note: share(summary.kept) },
-        Card { number: thousands(summary.kinds["exact"]), label: "exact copies dropped", note: share(summary.kinds["exact"]) },
-        Card { number: thousands(summary.kinds["near"]), label: "near-duplicates dropped", note: share(summary.kinds["near"]) },
-        Card { number: thousands(summary.clusters), label: "clusters", note: format!("largest: {} pages", thousands(summary.largest_cluster)) },
-        Card { number: thousands(skipped), label: "records skipped", note: if skipped == 0 { "all records were usable".to_owned() } else { "see below".to_owned() } },
+        Card {
+            number: thousands(summary.kinds["exact"]),
+            label: "exact copies dropped",
+            note: share(summary.kinds["exact"]),
+        },
+        Card {
+            number: thousands(summary.kinds["near"]),
+            label: "near-duplicates dropped",
+            note: share(summary.kinds["near"]),
+        },
+        Card {
+            number: thousands(summary.clusters),
+            label: "clusters",
+            note: format!("largest: {} pages", thousands(summary.largest_cluster)),
+        },
+        Card {
+            number: thousands(skipped),
+            label: "records skipped",
+            note: if skipped == 0 { "all records were usable".to_owned() } else { "see below".to_owned() },
+        },
     ]
 }
 
@@ -233,7 +262,10 @@ fn members_of(findings: &Findings<'_>, clusters: &[(PageId, u64)]) -> Vec<Vec<Pa
 /// The pairs closest to the threshold, on either side.
 fn pairs_at_the_threshold(findings: &Findings<'_>) -> (Vec<ScoredPair>, Vec<ScoredPair>) {
     let order = |a: &ScoredPair, b: &ScoredPair| {
-        a.score.total_cmp(&b.score).then(a.similarity.total_cmp(&b.similarity)).then((a.left, a.right).cmp(&(b.left, b.right)))
+        a.score
+            .total_cmp(&b.score)
+            .then(a.similarity.total_cmp(&b.similarity))
+            .then((a.left, a.right).cmp(&(b.left, b.right)))
     };
     let mut above = findings.verified.pairs.clone();
     above.sort_by(order);
@@ -256,12 +288,12 @@ fn texts(findings: &Findings<'_>, pages: &[PageId]) -> Result<HashMap<PageId, St
         |reader, batch: Batch| {
             let mut found = Vec::new();
             batch.visit(reading, &mut |raw| {
-                if let Ok(raw) = raw {
-                    if let Some(page) = wanted.page_of(raw.source, raw.record) {
-                        let mut text = reader.text(&raw);
-                        text.truncate(text.floor_char_boundary(TEXT_BYTES));
-                        found.push((page, text));
-                    }
+                if let Ok(raw) = raw
+                    && let Some(page) = wanted.page_of(raw.source, raw.record)
+                {
+                    let mut text = reader.text(&raw);
+                    text.truncate(text.floor_char_boundary(TEXT_BYTES));
+                    found.push((page, text));
                 }
                 Ok(())
             })?;
@@ -285,7 +317,11 @@ impl Viewer<'_> {
         let mut room = Scratch::default();
         let strings = self.findings.pages.strings(page, &mut room)?;
         let name = strings.title.map_or_else(
-            || self.texts.get(&page).map(|text| text.split_whitespace().take(SNIPPET_WORDS).collect::<Vec<_>>().join(" ") + " …"),
+            || {
+                self.texts
+                    .get(&page)
+                    .map(|text| text.split_whitespace().take(SNIPPET_WORDS).collect::<Vec<_>>().join(" ") + " …")
+            },
             |title| Some(title.to_owned()),
         );
         Ok(PageView { id: strings.id.to_owned(), name: name.unwrap_or_default(), url: strings.url.map(str::to_owned) })
@@ -294,7 +330,11 @@ impl Viewer<'_> {
     fn cluster(&self, kept: PageId, size: u64, members: &[PageId]) -> Result<ClusterView> {
         let views = members.iter().map(|&member| {
             let fate = &self.findings.fates[member as usize];
-            Ok(MemberView { page: self.page(member)?, similarity: format!("{:.3}", fate.similarity), kind: fate.kind.name() })
+            Ok(MemberView {
+                page: self.page(member)?,
+                similarity: format!("{:.3}", fate.similarity),
+                kind: fate.kind.name(),
+            })
         });
         let weakest = members.first().map_or(1.0, |&member| self.findings.fates[member as usize].similarity);
         Ok(ClusterView {

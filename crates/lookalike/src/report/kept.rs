@@ -47,7 +47,8 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool)
         create_parent(&target)?;
         match source.format {
             Format::Parquet => {
-                let kept: Vec<u64> = pages.filter(|&page| is_kept(page)).map(|page| findings.pages.place(page).record).collect();
+                let kept: Vec<u64> =
+                    pages.filter(|&page| is_kept(page)).map(|page| findings.pages.place(page).record).collect();
                 copy_rows(source, &target, &kept)?;
             }
             _ => {
@@ -112,7 +113,11 @@ fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
     let file = File::open(&source.path).map_err(Error::io(&source.path, "read"))?;
     let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else { return Ok(()) }; // reported as skipped
     let metadata = Arc::clone(builder.metadata());
-    let compression = metadata.row_groups().first().and_then(|group| group.columns().first()).map(|column| column.compression());
+    let compression = metadata
+        .row_groups()
+        .first()
+        .and_then(|group| group.columns().first())
+        .map(parquet::file::metadata::ColumnChunkMetaData::compression);
     let key_values = metadata.file_metadata().key_value_metadata().cloned();
     let key_values = key_values.map(|rows| rows.into_iter().filter(|row| row.key != "ARROW:schema").collect());
     let mut properties = WriterProperties::builder().set_key_value_metadata(key_values);
@@ -120,8 +125,8 @@ fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
         properties = properties.set_compression(compression);
     }
     let out = File::create(target).map_err(Error::io(target, "create"))?;
-    let mut writer =
-        ArrowWriter::try_new(out, Arc::clone(builder.schema()), Some(properties.build())).map_err(parquet_error(target))?;
+    let mut writer = ArrowWriter::try_new(out, Arc::clone(builder.schema()), Some(properties.build()))
+        .map_err(parquet_error(target))?;
     let mut row = 0u64;
     for batch in builder.build().map_err(parquet_error(&source.path))? {
         let Ok(batch) = batch else { break }; // reported as skipped

@@ -79,7 +79,12 @@ impl Findings<'_> {
 ///
 /// # Errors
 /// When something cannot be read again or written.
-pub fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions, observer: &dyn Observer) -> Result<Summary> {
+pub fn write(
+    findings: &Findings<'_>,
+    directory: &Path,
+    options: &RunOptions,
+    observer: &dyn Observer,
+) -> Result<Summary> {
     tables::write_pages(findings, directory, options.jsonl)?;
     tables::write_pairs(&findings.verified.pairs, findings.pages, directory, "pairs", options.jsonl)?;
     tables::write_pairs(&findings.verified.near_misses, findings.pages, directory, "near_misses", options.jsonl)?;
@@ -90,7 +95,12 @@ pub fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions, ob
 ///
 /// # Errors
 /// When something cannot be read again or written.
-pub fn write_clusters(findings: &Findings<'_>, directory: &Path, options: &RunOptions, observer: &dyn Observer) -> Result<Summary> {
+pub fn write_clusters(
+    findings: &Findings<'_>,
+    directory: &Path,
+    options: &RunOptions,
+    observer: &dyn Observer,
+) -> Result<Summary> {
     tables::write_clusters(findings, directory, options.jsonl, observer)?;
     kept::write(findings, &directory.join("kept"), options.copy_kept)?;
     let summary = Summary::new(findings)?;

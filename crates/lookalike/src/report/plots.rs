@@ -22,7 +22,8 @@ impl Drawing {
     }
 
     fn text(&mut self, class: &str, anchor: &str, (x, y): (f64, f64), text: &str) {
-        let _ = write!(self.0, "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
+        let _ =
+            write!(self.0, "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
     }
 
     fn bar(&mut self, class: &str, (x, y): (f64, f64), (width, height): (f64, f64), hover: &str) {
@@ -106,7 +107,12 @@ pub(super) fn cluster_sizes(sizes: &[u64]) -> String {
         let label = if class.0 == class.1 { class.0.to_string() } else { format!("{}–{}", class.0, class.1) };
         let found = count(class);
         let y = y_of(found as f64 / top);
-        drawing.bar("bar", (x + width * 0.12, y), (width * 0.76, y_of(0.0) - y), &format!("{} clusters of {label} pages", thousands(found)));
+        drawing.bar(
+            "bar",
+            (x + width * 0.12, y),
+            (width * 0.76, y_of(0.0) - y),
+            &format!("{} clusters of {label} pages", thousands(found)),
+        );
         if found > 0 {
             drawing.text("value", "middle", (x + width / 2.0, y - 4.0), &thousands(found));
         }
@@ -135,20 +141,31 @@ pub(super) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Opt
     let width = (WIDTH - LEFT - RIGHT) / BINS as f64;
     for (at, [good, bad]) in counts.iter().enumerate() {
         let x = LEFT + at as f64 * width;
-        let (low, high) = (from + (1.0 - from) * at as f64 / BINS as f64, from + (1.0 - from) * (at + 1) as f64 / BINS as f64);
+        let (low, high) =
+            (from + (1.0 - from) * at as f64 / BINS as f64, from + (1.0 - from) * (at + 1) as f64 / BINS as f64);
         let mut base = y_of(0.0);
         for (count, class, word) in [(*good, "bar", "accepted"), (*bad, "bar miss", "rejected")] {
             let height = y_of(0.0) - y_of(count as f64 / top);
             base -= height;
             if count > 0 {
-                drawing.bar(class, (x + 0.8, base), (width - 1.6, height), &format!("{} pairs {word}, {low:.3} to {high:.3}", thousands(count)));
+                drawing.bar(
+                    class,
+                    (x + 0.8, base),
+                    (width - 1.6, height),
+                    &format!("{} pairs {word}, {low:.3} to {high:.3}", thousands(count)),
+                );
             }
         }
     }
     for tick in 0..=10 {
         let value = f64::from(tick) / 10.0;
         if value >= from - 1e-9 {
-            drawing.text("tick", "middle", (x_of((value - from) / (1.0 - from)), HEIGHT - BOTTOM + 15.0), &format!("{value:.1}"));
+            drawing.text(
+                "tick",
+                "middle",
+                (x_of((value - from) / (1.0 - from)), HEIGHT - BOTTOM + 15.0),
+                &format!("{value:.1}"),
+            );
         }
     }
     if let Some(threshold) = threshold {
@@ -169,7 +186,12 @@ pub(super) fn s_curve(probability: impl Fn(f64) -> f64, threshold: Option<f64>) 
         drawing.text("tick", "end", (LEFT - 6.0, y_of(value) + 4.0), &format!("{value:.1}"));
     }
     for tick in 0..=10 {
-        drawing.text("tick", "middle", (x_of(f64::from(tick) / 10.0), HEIGHT - BOTTOM + 15.0), &format!("{:.1}", f64::from(tick) / 10.0));
+        drawing.text(
+            "tick",
+            "middle",
+            (x_of(f64::from(tick) / 10.0), HEIGHT - BOTTOM + 15.0),
+            &format!("{:.1}", f64::from(tick) / 10.0),
+        );
     }
     drawing.text("axis", "middle", (x_of(0.5), HEIGHT - 6.0), "Jaccard similarity of a pair");
     let mut path = String::new();

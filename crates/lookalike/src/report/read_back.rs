@@ -49,20 +49,29 @@ pub(crate) fn summary(directory: &Path) -> Result<StoredSummary> {
     }
     let bytes = std::fs::read(&path).map_err(Error::io(&path, "read"))?;
     let damaged = |reason: String| Error::BadResult { path: path.clone(), reason };
-    let summary: StoredSummary = serde_json::from_slice(&bytes).map_err(|error| damaged(format!("cannot be understood: {error}")))?;
+    let summary: StoredSummary =
+        serde_json::from_slice(&bytes).map_err(|error| damaged(format!("cannot be understood: {error}")))?;
     if summary.format_version != 1 {
         return Err(damaged(format!("has format version {}, this program reads version 1", summary.format_version)));
     }
     let hash = format!("{:016x}", summary.config.hash());
     if hash != summary.config_hash {
-        return Err(damaged(format!("its config has the hash {hash}, not {} as it says: it was changed by hand or written by another version", summary.config_hash)));
+        return Err(damaged(format!(
+            "its config has the hash {hash}, not {} as it says: it was changed by hand or written by another version",
+            summary.config_hash
+        )));
     }
     Ok(summary)
 }
 
 /// Reads `pages.parquet`.
 pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result<StoredPages> {
-    let mut stored = StoredPages { pages: PageTable::new(work, limit_bytes), sources: Vec::new(), first: Vec::new(), by_id: HashMap::new() };
+    let mut stored = StoredPages {
+        pages: PageTable::new(work, limit_bytes),
+        sources: Vec::new(),
+        first: Vec::new(),
+        by_id: HashMap::new(),
+    };
     let mut identities: Vec<String> = Vec::new();
     for_each_batch(&directory.join("pages.parquet"), |batch| {
         let (id, source, identity) = (text(batch, "id")?, text(batch, "source")?, text(batch, "identity")?);
@@ -76,7 +85,8 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
             let page = PageId::try_from(stored.pages.len()).unwrap_or(PageId::MAX);
             stored.by_id.insert(id.value(row).to_owned(), page);
             identities.push(identity.value(row).to_owned());
-            let optional = |column: &arrow_array::StringArray| column.is_valid(row).then(|| column.value(row).to_owned());
+            let optional =
+                |column: &arrow_array::StringArray| column.is_valid(row).then(|| column.value(row).to_owned());
             let (url, title) = (optional(url), optional(title));
             stored.pages.push(&NewPage {
                 source: u32::try_from(stored.sources.len() - 1).unwrap_or(u32::MAX),
@@ -113,7 +123,8 @@ impl StoredPages {
                 let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<Float64Type>());
                 column.ok_or_else(|| format!("has no column '{name}' of numbers"))
             };
-            let (similarity, left_in_right, right_in_left) = (real("similarity")?, real("left_in_right")?, real("right_in_left")?);
+            let (similarity, left_in_right, right_in_left) =
+                (real("similarity")?, real("left_in_right")?, real("right_in_left")?);
             let (score, estimate) = (real("score")?, real("estimate")?);
             for row in 0..batch.num_rows() {
                 pairs.push(ScoredPair {

@@ -42,7 +42,13 @@ impl Resources {
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(self, path: &Path, options: &RunOptions, input_bytes: u64, spilled: &[(&str, bool)]) -> Result<Vec<StageUse>> {
+    pub fn write(
+        self,
+        path: &Path,
+        options: &RunOptions,
+        input_bytes: u64,
+        spilled: &[(&str, bool)],
+    ) -> Result<Vec<StageUse>> {
         let stages: Vec<_> = self
             .stages
             .iter()

@@ -127,7 +127,8 @@ impl TableWriter {
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_created_by("lookalike".to_owned())
             .build();
-        let parquet = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(parquet_error(&path))?;
+        let parquet =
+            ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(parquet_error(&path))?;
         let lines = if jsonl {
             let path = directory.join(format!("{name}.jsonl"));
             let file = File::create(&path).map_err(Error::io(&path, "create"))?;
@@ -201,7 +202,9 @@ pub(crate) fn parquet_error(path: &Path) -> impl FnOnce(parquet::errors::Parquet
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         while let Some(current) = cause {
             if let Some(io) = current.downcast_ref::<std::io::Error>() {
-                let source = io.raw_os_error().map_or_else(|| std::io::Error::new(io.kind(), io.to_string()), std::io::Error::from_raw_os_error);
+                let source = io
+                    .raw_os_error()
+                    .map_or_else(|| std::io::Error::new(io.kind(), io.to_string()), std::io::Error::from_raw_os_error);
                 return Error::Io { path, action: "write", source };
             }
             cause = current.source();

@@ -71,7 +71,12 @@ pub(super) fn write_pages(findings: &Findings<'_>, directory: &Path, jsonl: bool
 }
 
 /// Writes `clusters`.
-pub(super) fn write_clusters(findings: &Findings<'_>, directory: &Path, jsonl: bool, observer: &dyn Observer) -> Result<()> {
+pub(super) fn write_clusters(
+    findings: &Findings<'_>,
+    directory: &Path,
+    jsonl: bool,
+    observer: &dyn Observer,
+) -> Result<()> {
     let pages = findings.pages;
     let mut table = TableWriter::create(directory, "clusters", &CLUSTERS, jsonl)?;
     let (mut own, mut other, mut third) = (Scratch::default(), Scratch::default(), Scratch::default());
@@ -95,7 +100,13 @@ pub(super) fn write_clusters(findings: &Findings<'_>, directory: &Path, jsonl: b
 }
 
 /// Writes a table of pairs.
-pub(super) fn write_pairs(pairs: &[ScoredPair], pages: &PageTable, directory: &Path, name: &str, jsonl: bool) -> Result<()> {
+pub(super) fn write_pairs(
+    pairs: &[ScoredPair],
+    pages: &PageTable,
+    directory: &Path,
+    name: &str,
+    jsonl: bool,
+) -> Result<()> {
     let mut table = TableWriter::create(directory, name, &PAIRS, jsonl)?;
     let (mut left_room, mut right_room) = (Scratch::default(), Scratch::default());
     for pair in pairs {

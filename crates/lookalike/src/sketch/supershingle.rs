@@ -74,9 +74,15 @@ mod tests {
 
     #[test]
     fn the_chance_to_be_similar_follows_the_known_curve() {
-        for (s, expected, precision) in
-            [(0.7, 6.78e-4, 5e-7), (0.8, 0.0258, 5e-5), (0.85, 0.1198, 5e-5), (0.9, 0.4151, 5e-5), (0.95, 0.8786, 5e-5), (0.98, 0.9957, 5e-5), (0.9094, 0.5, 5e-4)]
-        {
+        for (s, expected, precision) in [
+            (0.7, 6.78e-4, 5e-7),
+            (0.8, 0.0258, 5e-5),
+            (0.85, 0.1198, 5e-5),
+            (0.9, 0.4151, 5e-5),
+            (0.95, 0.8786, 5e-5),
+            (0.98, 0.9957, 5e-5),
+            (0.9094, 0.5, 5e-4),
+        ] {
             let found = ALGORITHM_B.probability(s, 2);
             assert!((found - expected).abs() < precision, "{s}: {found} instead of {expected}");
         }
@@ -91,8 +97,10 @@ mod tests {
             let mut similar = 0;
             for _ in 0..draws {
                 let left: Vec<u32> = (0..84).collect();
-                let right: Vec<u32> =
-                    left.iter().map(|&v| if (next_random(&mut state) as f64) < s * 2f64.powi(64) { v } else { v + 1000 }).collect();
+                let right: Vec<u32> = left
+                    .iter()
+                    .map(|&v| if (next_random(&mut state) as f64) < s * 2f64.powi(64) { v } else { v + 1000 })
+                    .collect();
                 similar += u32::from(ALGORITHM_B.agreeing(&left, &right) >= 2);
             }
             let (found, expected) = (f64::from(similar) / f64::from(draws), ALGORITHM_B.probability(s, 2));
@@ -108,7 +116,8 @@ mod tests {
         right[20] = 999;
         right[83] = 999;
         let (mut a, mut b) = (Vec::new(), Vec::new());
-        let equal = ALGORITHM_B.keys(&left, &mut a).zip(ALGORITHM_B.keys(&right, &mut b)).filter(|(x, y)| x == y).count();
+        let equal =
+            ALGORITHM_B.keys(&left, &mut a).zip(ALGORITHM_B.keys(&right, &mut b)).filter(|(x, y)| x == y).count();
         assert_eq!(equal, 4);
         assert_eq!(ALGORITHM_B.agreeing(&left, &right), 4);
     }

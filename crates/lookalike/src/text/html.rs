@@ -75,18 +75,19 @@ fn classify(name: &[u8]) -> Tag {
     lower.copy_from_slice(name);
     lower.make_ascii_lowercase();
     match &*lower {
-        b"b" | b"i" | b"em" | b"strong" | b"font" | b"span" | b"u" | b"s" | b"small" | b"big" | b"tt" | b"mark" | b"sub"
-        | b"sup" => Tag::Formatting,
+        b"b" | b"i" | b"em" | b"strong" | b"font" | b"span" | b"u" | b"s" | b"small" | b"big" | b"tt" | b"mark"
+        | b"sub" | b"sup" => Tag::Formatting,
         b"script" | b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Tag::Hidden,
         b"title" => Tag::Title,
         b"textarea" => Tag::TextArea,
         b"plaintext" => Tag::PlainText,
         b"img" => Tag::Image,
-        b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"br" | b"button" | b"caption" | b"center" | b"dd"
-        | b"details" | b"dialog" | b"dir" | b"div" | b"dl" | b"dt" | b"fieldset" | b"figcaption" | b"figure" | b"footer"
-        | b"form" | b"frame" | b"frameset" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6" | b"head" | b"header" | b"hr"
-        | b"html" | b"legend" | b"li" | b"main" | b"menu" | b"nav" | b"ol" | b"option" | b"p" | b"pre" | b"section"
-        | b"select" | b"summary" | b"table" | b"tbody" | b"td" | b"tfoot" | b"th" | b"thead" | b"tr" | b"ul" => Tag::Block,
+        b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"br" | b"button" | b"caption" | b"center"
+        | b"dd" | b"details" | b"dialog" | b"dir" | b"div" | b"dl" | b"dt" | b"fieldset" | b"figcaption"
+        | b"figure" | b"footer" | b"form" | b"frame" | b"frameset" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6"
+        | b"head" | b"header" | b"hr" | b"html" | b"legend" | b"li" | b"main" | b"menu" | b"nav" | b"ol"
+        | b"option" | b"p" | b"pre" | b"section" | b"select" | b"summary" | b"table" | b"tbody" | b"td" | b"tfoot"
+        | b"th" | b"thead" | b"tr" | b"ul" => Tag::Block,
         _ => Tag::Inline,
     }
 }
@@ -97,9 +98,22 @@ pub fn looks_like_html(text: &[u8]) -> bool {
     let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
     let head = &start[..start.len().min(64)];
     let lower = head.to_ascii_lowercase();
-    [&b"<!doctype"[..], b"<html", b"<head", b"<body", b"<?xml", b"<!--", b"<div", b"<p>", b"<title", b"<meta", b"<table", b"<article"]
-        .iter()
-        .any(|prefix| lower.starts_with(prefix))
+    [
+        &b"<!doctype"[..],
+        b"<html",
+        b"<head",
+        b"<body",
+        b"<?xml",
+        b"<!--",
+        b"<div",
+        b"<p>",
+        b"<title",
+        b"<meta",
+        b"<table",
+        b"<article",
+    ]
+    .iter()
+    .any(|prefix| lower.starts_with(prefix))
 }
 
 /// Extracts the text of `html` into `page`; `page_url` tells own images from those of other hosts.
@@ -300,7 +314,9 @@ impl Extractor<'_, '_> {
                     start..at
                 }
             };
-            if let Some(source) = source.as_mut().filter(|known| known.start == known.end && name.eq_ignore_ascii_case(b"src")) {
+            if let Some(source) =
+                source.as_mut().filter(|known| known.start == known.end && name.eq_ignore_ascii_case(b"src"))
+            {
                 *source = value;
             }
         }
@@ -328,7 +344,8 @@ impl Extractor<'_, '_> {
     fn image(&mut self, source: Range<usize>) {
         let source = htmlize::unescape_attribute(&self.html[source]);
         let source = source.trim();
-        let page_host = self.page_url.and_then(|url| Url::parse(url).ok()).and_then(|url| url.host_str().map(str::to_owned));
+        let page_host =
+            self.page_url.and_then(|url| Url::parse(url).ok()).and_then(|url| url.host_str().map(str::to_owned));
         let absolute = match source.strip_prefix("//") {
             Some(rest) => Url::parse(&format!("http://{rest}")).ok(),
             None => Url::parse(source).ok(),
@@ -379,7 +396,10 @@ mod tests {
 
     #[test]
     fn entities_are_decoded_once() {
-        assert_eq!(words("caf&eacute; &#x4e2d; A&amp;B &amp;lt; AT&T &copy 2020"), ["café", "中", "A&B", "&lt;", "AT&T", "©", "2020"]);
+        assert_eq!(
+            words("caf&eacute; &#x4e2d; A&amp;B &amp;lt; AT&T &copy 2020"),
+            ["café", "中", "A&B", "&lt;", "AT&T", "©", "2020"]
+        );
     }
 
     #[test]

@@ -12,7 +12,8 @@ pub fn site(url: &str) -> Option<String> {
     match parsed.host()? {
         Host::Domain(host) => {
             let host = host.trim_end_matches('.');
-            let site = if host.matches('.').count() <= 1 { host } else { host.split_once('.').map_or(host, |(_, rest)| rest) };
+            let site =
+                if host.matches('.').count() <= 1 { host } else { host.split_once('.').map_or(host, |(_, rest)| rest) };
             Some(site.to_owned())
         }
         address => Some(address.to_string()),

@@ -94,7 +94,13 @@ mod tests {
         assert_eq!(terms.map(|term| term_token(term.as_bytes())), GOLDEN);
     }
 
-    const GOLDEN: [u64; 5] = [0x75fa_d710_0b5f_845b, 0x516a_2c5b_235c_f848, 0x9521_6876_d0ff_248d, 0x0890_b713_288a_6c5a, 0x3711_e4b9_993f_5c72];
+    const GOLDEN: [u64; 5] = [
+        0x75fa_d710_0b5f_845b,
+        0x516a_2c5b_235c_f848,
+        0x9521_6876_d0ff_248d,
+        0x0890_b713_288a_6c5a,
+        0x3711_e4b9_993f_5c72,
+    ];
 
     #[test]
     fn folding_here_equals_folding_beforehand() {

@@ -116,7 +116,10 @@ impl Tokenizer {
 
 #[inline]
 fn end_of(bytes: &[u8], from: usize, belongs: impl Fn(u8) -> bool) -> usize {
-    bytes[from..].iter().position(|&byte| !belongs(CLASS[usize::from(byte)])).map_or(bytes.len(), |length| from + length)
+    bytes[from..]
+        .iter()
+        .position(|&byte| !belongs(CLASS[usize::from(byte)]))
+        .map_or(bytes.len(), |length| from + length)
 }
 
 #[cfg(test)]
@@ -145,7 +148,10 @@ mod tests {
 
     #[test]
     fn a_url_is_broken_at_slashes_and_dots() {
-        assert_eq!(tokens("see http://www.a.org/b/c.html"), terms(&["see", "http", "www", "a", "org", "b", "c", "html"]));
+        assert_eq!(
+            tokens("see http://www.a.org/b/c.html"),
+            terms(&["see", "http", "www", "a", "org", "b", "c", "html"])
+        );
     }
 
     #[test]

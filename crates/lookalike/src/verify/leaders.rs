@@ -99,7 +99,9 @@ mod tests {
         assert_eq!(capped.example, (299, 298));
         let matched: BTreeSet<PageId> = pairs.iter().map(|pair| pair.left).collect();
         assert_eq!(matched.len(), 297, "all but the leaders are matched");
-        assert!(pairs.iter().all(|pair| pair.right >= 297 && groups[pair.left as usize] == groups[pair.right as usize]));
+        assert!(
+            pairs.iter().all(|pair| pair.right >= 297 && groups[pair.left as usize] == groups[pair.right as usize])
+        );
     }
 
     #[test]

@@ -36,7 +36,12 @@ pub struct Verified {
 ///
 /// # Errors
 /// When sets that were spilled to disk cannot be read back.
-pub fn verify(candidates: &Candidates, sets: &PageSets, plan: &Plan, rank: &(dyn Fn(PageId) -> u32 + Sync)) -> Result<Verified> {
+pub fn verify(
+    candidates: &Candidates,
+    sets: &PageSets,
+    plan: &Plan,
+    rank: &(dyn Fn(PageId) -> u32 + Sync),
+) -> Result<Verified> {
     let scored: Vec<Vec<ScoredPair>> = candidates
         .pairs
         .par_chunks(PAIRS_A_TASK)
