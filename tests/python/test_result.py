@@ -45,7 +45,7 @@ def test_every_reader_sees_the_same_table(result, table):
 def test_the_tables_fit_together(result):
     summary = json.loads((result / "summary.json").read_text())
     at = lambda table: f"'{result}/{table}.parquet'"
-    kept, dropped = duckdb.sql(f"SELECT count(*) FILTER (kept), count(*) FILTER (NOT kept) FROM {at('clusters')}").fetchone()
+    kept, dropped = duckdb.sql(f"SELECT count(*) FILTER (kept), count(*) FILTER (NOT kept) FROM {at('clusters')}").fetchall()[0]
     assert (kept, dropped) == (summary["kept"], summary["dropped"])
     # Every near-duplicate names a kept page, and their pair is among the verified ones.
     orphans = duckdb.sql(f"""

@@ -3,7 +3,7 @@
 //! In: text, as a page shows it. Out: the fingerprints of its terms, in order. A term is a maximal
 //! alphanumeric run (Unicode), case folded; a URL in the text so falls apart at slashes and dots.
 //! Fast on ASCII: 64 bytes are classified at once and nothing is copied; everything else goes through
-//! [`Normalizer`]. Henzinger 2006, §2.
+//! `normalize`. Henzinger 2006, §2.
 
 use crate::kernel::{LANES, byte_classes};
 use crate::page::Token;
