@@ -113,7 +113,8 @@ pub(crate) fn available_threads() -> usize {
 fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
     let mut out = io::stdout().lock();
     let sources = &estimate.sources;
-    writeln!(out, "would read {} files, {}:", sources.list.len(), format_bytes(estimate.bytes))?;
+    let files = if sources.list.len() == 1 { "file" } else { "files" };
+    writeln!(out, "would read {} {files}, {}:", sources.list.len(), format_bytes(estimate.bytes))?;
     for source in sources.list.iter().take(LISTED_SOURCES) {
         writeln!(out, "  {:<8} {:>9}  {}", source.format.name(), format_bytes(source.bytes), source.display)?;
     }

@@ -562,7 +562,7 @@ fn a_dry_run_tells_and_writes_nothing() {
     write_jsonl(&input, &documents());
     let ran = dedup(&[&input], &output, &["--dry-run"]);
     assert_eq!(ran.code, 0);
-    for word in ["would read 1 files", "jsonl", "pages    122", "bands    17 of 4", "time", "memory", "disk"] {
+    for word in ["would read 1 file,", "jsonl", "pages    122", "bands    17 of 4", "time", "memory", "disk"] {
         assert!(ran.stdout.contains(word), "{word} in:\n{}", ran.stdout);
     }
     assert!(!output.exists());

@@ -11,7 +11,8 @@ use crate::method::Plan;
 use crate::page_table::BYTES_A_PAGE;
 use crate::parallel::in_order;
 use crate::pipeline::{BASE_BYTES, new_reading};
-use crate::read::{Batch, Sources, discover};
+use crate::read::compression::Compression;
+use crate::read::{Batch, Format, Source, Sources, discover};
 use crate::sketch::sketcher::Sketcher;
 
 /// Bytes that are read to estimate the rest from.
@@ -99,7 +100,11 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         },
     )?;
     let elapsed = started.elapsed().as_secs_f64();
-    let read = reading.bytes_read.load(Ordering::Relaxed).max(1);
+    // Where records are plain bytes their lengths say how much of the input the sample is; elsewhere
+    // what was taken from disk does, which runs a little ahead of what was worked on.
+    let is_plain = |source: &Source| source.compression == Compression::None && source.format != Format::Parquet;
+    let read =
+        if sources.list.iter().all(is_plain) { text_bytes } else { reading.bytes_read.load(Ordering::Relaxed) }.max(1);
     let factor = if exact { 1.0 } else { (bytes as f64 / read as f64).max(1.0) };
     let all_pages = scale(pages, factor);
     let tokens_a_page = tokens as f64 / pages.max(1) as f64;
