@@ -265,5 +265,8 @@ pub(crate) enum ClusterName {
 /// The list of formats for the help, from the one list in the library.
 fn formats() -> String {
     let rows = Format::ALL.map(|(_, name, endings, what)| format!("  {name:<8} {what} (.{})", endings.join(", .")));
-    format!("Formats, recognised by name and content; gzip and zstd are looked through:\n{}", rows.join("\n"))
+    format!(
+        "Formats, recognised by name and content; all but Parquet may be packed with gzip or zstd:\n{}",
+        rows.join("\n")
+    )
 }

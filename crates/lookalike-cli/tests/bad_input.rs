@@ -355,3 +355,160 @@ fn a_closed_pipe_is_no_error() {
     )));
     assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
 }
+
+#[test]
+fn recluster_with_copies_never_touches_the_input() {
+    let root = tempfile::tempdir().unwrap();
+    let (input, output) = (root.path().join("pages"), root.path().join("out"));
+    fs::create_dir(&input).unwrap();
+    for number in 0..3 {
+        fs::write(input.join(format!("{number}.txt")), sentence(number, 40)).unwrap();
+    }
+    assert_eq!(dedup(&[&input], &output, &["--copy-kept"]).code, 0);
+    let ran = run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.9"]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    for number in 0..3 {
+        let name = format!("{number}.txt");
+        assert_eq!(fs::read_to_string(input.join(&name)).unwrap(), sentence(number, 40));
+        assert_eq!(
+            fs::read_to_string(output.join("kept").join(&name)).unwrap(),
+            sentence(number, 40),
+            "copies are made again"
+        );
+    }
+}
+
+#[test]
+fn recluster_notices_that_the_input_has_changed() {
+    let root = tempfile::tempdir().unwrap();
+    let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
+    write_jsonl(&input, &documents());
+    assert_eq!(dedup(&[&input], &output, &[]).code, 0);
+    let before = common::contents(&output);
+    write_jsonl(&input, &documents()[1..]);
+    let ran = run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.9"]));
+    assert_eq!(ran.code, 1);
+    assert!(ran.stderr.contains("is not the file it was"), "{}", ran.stderr);
+    assert!(common::contents(&output) == before);
+    fs::remove_file(&input).unwrap();
+    let ran = run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.9"]));
+    assert!(ran.code == 1 && ran.stderr.contains("is not there now"), "{}", ran.stderr);
+}
+
+#[test]
+fn an_input_in_the_output_directory_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let input = root.path().join("pages.jsonl");
+    write_jsonl(&input, &documents());
+    let before = fs::read(&input).unwrap();
+    let ran = dedup(&[&input], root.path(), &["--force"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("lies in the output directory"), "{}", ran.stderr);
+    assert_eq!(fs::read(&input).unwrap(), before);
+}
+
+#[test]
+fn sources_of_one_name_all_keep_their_records() {
+    let root = tempfile::tempdir().unwrap();
+    let mut inputs = Vec::new();
+    for (number, directory) in ["x", "y", "dd/x"].iter().enumerate() {
+        let path = root.path().join(directory).join("a.jsonl");
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("{{\"text\": \"{}\"}}\n", sentence(number, 40))).unwrap();
+        inputs.push(path);
+    }
+    let output = root.path().join("out");
+    let ran = run(lookalike()
+        .current_dir(root.path())
+        .args(["dedup", "dd", "x/a.jsonl", "y/a.jsonl", "--output"])
+        .arg(&output));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let kept: Vec<Vec<u8>> = common::contents(&output.join("kept")).into_values().collect();
+    assert_eq!(kept.len(), 3);
+    for input in inputs {
+        assert!(kept.contains(&fs::read(input).unwrap()));
+    }
+}
+
+#[test]
+fn pipes_are_read_as_files_are() {
+    let root = tempfile::tempdir().unwrap();
+    let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
+    write_jsonl(&input, &documents());
+    let binary = lookalike().get_program().to_string_lossy().into_owned();
+    for pack in ["cat", "gzip -c"] {
+        let script = format!("{binary} dedup <({pack} {}) --output {}", input.display(), output.display());
+        let ran = run(Command::new("bash").arg("-c").arg(script));
+        assert_eq!(ran.code, 0, "{pack}: {}", ran.stderr);
+        assert_eq!(fates(&output).len(), documents().len());
+    }
+}
+
+#[test]
+fn damaged_parquet_is_skipped_and_the_rest_is_done() {
+    let root = tempfile::tempdir().unwrap();
+    let (good, bad) = (root.path().join("good.jsonl"), root.path().join("bad.parquet"));
+    write_jsonl(&good, &documents());
+    let text: arrow_array::ArrayRef = std::sync::Arc::new(arrow_array::StringArray::from(vec![sentence(1, 30); 50]));
+    let batch = arrow_array::RecordBatch::try_from_iter([("text", text)]).unwrap();
+    let mut writer = parquet::arrow::ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(&batch).unwrap();
+    let bytes = writer.into_inner().unwrap();
+    // Every eighth byte, one at a time: no damage may stop the run.
+    let (mut skipped, mut read) = (0, 0);
+    for at in (4..bytes.len() - 8).step_by(8) {
+        let mut damaged = bytes.clone();
+        damaged[at] ^= 0x55;
+        fs::write(&bad, &damaged).unwrap();
+        let ran = dedup(&[&good, &bad], &root.path().join("out"), &["--exact-only", "--quiet"]);
+        match ran.code {
+            0 => read += 1,
+            3 => skipped += 1,
+            code => panic!("byte {at}: exit code {code}: {}", ran.stderr),
+        }
+    }
+    assert!(skipped > 10 && read > 0, "{skipped} {read}");
+}
+
+#[test]
+fn tables_with_bad_quotes_lose_only_the_bad_records() {
+    let mut table = String::from("id\ttext\n");
+    for number in 0..10 {
+        let quote = if number == 2 { "\"" } else { "" };
+        table += &format!("{number}\t{quote}{}\n", sentence(number, 30));
+    }
+    let (ran, root) = run_on("table.tsv", table.as_bytes(), &[]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("never closed") && ran.stderr.contains("record 3 at byte"), "{}", ran.stderr);
+    let ids: Vec<String> = fates(&root.path().join("out")).into_keys().collect();
+    assert_eq!(ids, ["0", "1", "3", "4", "5", "6", "7", "8", "9"]);
+    // A giant record in the middle.
+    let giant = format!("id,text\n1,{}\n2,{}\n3,{}\n", sentence(1, 30), "word ".repeat(300_000), sentence(3, 30));
+    let (ran, root) = run_on("table.csv", giant.as_bytes(), &["--max-page", "100KB"]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert_eq!(fates(&root.path().join("out")).into_keys().collect::<Vec<_>>(), ["1", "3"]);
+    let (ran, _) = run_on("empty.csv", b"", &[]);
+    assert!(ran.code == 1 && ran.stderr.contains("the files hold no records"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_policy_without_values_is_refused() {
+    let root = tempfile::tempdir().unwrap();
+    let input = root.path().join("docs.jsonl");
+    write_jsonl(&input, &documents());
+    let ran = dedup(&[&input], &root.path().join("out"), &["--keep", "max:qualty"]);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("no page has a number in the field 'qualty'"), "{}", ran.stderr);
+}
+
+#[test]
+fn one_odd_file_in_a_directory_does_not_stop_the_run() {
+    let root = tempfile::tempdir().unwrap();
+    let input = root.path().join("site");
+    fs::create_dir(&input).unwrap();
+    fs::write(input.join("a.html"), format!("<p>{}", sentence(1, 30))).unwrap();
+    fs::write(input.join("data.json"), "[{\"a\": 1}]").unwrap();
+    let ran = dedup(&[&input], &root.path().join("out"), &[]);
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    assert!(ran.stderr.contains("data.json") && ran.stderr.contains("jq"), "{}", ran.stderr);
+}

@@ -56,14 +56,14 @@ pub enum Error {
         path: PathBuf,
     },
     /// Reading or writing failed.
-    #[error("{}: cannot {action}: {source}{}", path.display(), remedy(source))]
+    #[error("{}: cannot {action}: {cause}{}", path.display(), remedy(cause))]
     Io {
         /// The file or directory.
         path: PathBuf,
         /// The verb: "read", "write", "create", ….
         action: &'static str,
         /// What the system said.
-        source: io::Error,
+        cause: io::Error,
     },
     /// A Parquet file could not be read or written.
     #[error("{}: {reason}", path.display())]
@@ -112,7 +112,7 @@ impl Error {
     /// An [`Error::Io`] at `path`, shaped for `map_err`.
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
-        move |source| Error::Io { path, action, source }
+        move |cause| Error::Io { path, action, cause }
     }
 }
 

@@ -1,7 +1,6 @@
 //! `--dry-run`: what would be read, and what it would take, from a sample of the input.
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
@@ -62,7 +61,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         ));
     }
     let plan = Plan::new(config);
-    let sources = discover(&options.inputs, config.format, &options.output, Path::new(""))?;
+    let sources = discover(&options.inputs, config.format, &options.output, None)?;
     let reading = new_reading(config, &sources.list);
     let bytes: u64 = sources.list.iter().map(|source| source.bytes).sum();
     let (mut pages, mut tokens, mut text_bytes, mut skipped, mut exact) = (0u64, 0u64, 0u64, 0u64, true);
@@ -99,6 +98,10 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
             Ok(if exact { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
     )?;
+    if pages == 0 {
+        let hint = if skipped > 0 { ": every record would have to be skipped" } else { "" };
+        return Err(Error::NoPages { inputs: options.inputs.join(", "), hint: hint.to_owned() });
+    }
     let elapsed = started.elapsed().as_secs_f64();
     // Where records are plain bytes their lengths say how much of the input the sample is; elsewhere
     // what was taken from disk does, which runs a little ahead of what was worked on.

@@ -55,7 +55,7 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
     config.check()?;
     let plan = Plan::new(config);
     let work = WorkDir::open(&options.output, options.force)?;
-    let sources = discover(&options.inputs, config.format, work.output(), &work.path().join("stdin"))?;
+    let sources = discover(&options.inputs, config.format, work.output(), Some(work.path()))?;
     let pool = thread_pool(options.threads)?;
     pool.install(|| {
         Run { config, options, observer, plan: &plan, work: &work, resources: Resources::start() }.run(&sources)
@@ -102,6 +102,7 @@ impl Run<'_> {
         if sketched.pages.is_empty() {
             return Err(no_pages(self.options, sources, &skipped.examples));
         }
+        self.check_policy(&sketched.pages)?;
         let repeated_ids = sketched.pages.rename_repeated_ids(&sources.list)?;
         let pages = &sketched.pages;
 
@@ -145,7 +146,9 @@ impl Run<'_> {
             repeated_ids,
             ignored_files: sources.ignored,
             skipped: &skipped,
-            reclustered_at: None,
+            source_count: sources.list.len() as u64,
+            source_bytes: total_bytes,
+            earlier: None,
         };
         let total = pages.len() as u64;
         let summary = self
@@ -228,6 +231,18 @@ impl Run<'_> {
         pages.finish()?;
         keys.iter_mut().try_for_each(Spill::finish)?;
         Ok(Sketched { pages, keys })
+    }
+
+    /// A policy that no page has a value for would silently be another one.
+    fn check_policy(&self, pages: &PageTable) -> Result<()> {
+        if pages.rank_keys.is_empty() || pages.rank_keys.iter().any(|key| key.is_finite()) {
+            return Ok(());
+        }
+        Err(Error::Usage(match &self.config.keep {
+            Keep::Max(field) => format!("--keep max:{field}: no page has a number in the field '{field}'"),
+            Keep::Newest => "--keep newest: no page has a date in a field of a usual name; use --date-field".to_owned(),
+            _ => "--keep shortest-url: no page has a URL; use --url-field".to_owned(),
+        }))
     }
 
     fn check_floor(&self, pages: u64) -> Result<()> {
@@ -374,7 +389,7 @@ impl SketchedBatch {
     ) {
         let facts = sketcher.read(page);
         let start = self.strings.len();
-        match &page.id {
+        match page.id.as_deref().filter(|id| !id.is_empty()) {
             Some(id) => self.strings.push_str(id),
             None => self.strings.push_str(&format!("{}:{}", source.name, page.record)),
         }
@@ -440,7 +455,9 @@ pub(crate) fn rank_key(config: &Config, page: &RawPage<'_>, tokens: u32) -> Opti
         Keep::First => None,
         Keep::Longest => Some(-f64::from(tokens)),
         Keep::ShortestUrl => Some(page.url.as_deref().map_or(f64::INFINITY, |url| url.chars().count() as f64)),
-        Keep::Newest | Keep::Max(_) => Some(page.rank_value.map_or(f64::INFINITY, |value| -value)),
+        Keep::Newest | Keep::Max(_) => {
+            Some(page.rank_value.filter(|value| value.is_finite()).map_or(f64::INFINITY, |value| -value))
+        }
     }
 }
 

@@ -20,11 +20,12 @@ use crate::page::{PageId, RawPage};
 use crate::page_table::PageTable;
 use crate::parallel::in_order;
 use crate::pipeline::{Outcome, Run, in_rank_order, new_reading, rank_key, smallest_ids, thread_pool};
-use crate::read::{Batch, Reading, Source, known_source};
-use crate::report::read_back::{self, StoredSummary};
+use crate::read::compression::Compression;
+use crate::read::{Batch, Reading, STDIN, Source, known_source};
+use crate::report::read_back::{self, StoredPages, StoredSummary};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
-use crate::report::{self, Findings};
+use crate::report::{self, Earlier, Findings, kept};
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
@@ -76,18 +77,17 @@ pub fn recluster(
 
 fn again(mut run: Run<'_>, directory: &Path, threshold: f64, stored: &StoredSummary) -> Result<Outcome> {
     let loaded = run.stage(Stage::Read, 0, |run| read_back::pages(directory, run.work.path(), run.spill_limit(0.2)))?;
-    let sources = sources(&loaded.sources, stored)?;
+    let sources = sources(&loaded, stored)?;
     let reading = new_reading(run.config, &sources);
-    let mut pages = loaded.pages;
+    let StoredPages { mut pages, first, ids, .. } = loaded;
     pages.rank_keys = rank_keys(&reading, run.config, &pages, run.options.threads)?;
     let ranks = Ranks::new(&pages.rank_keys);
-    let sets = IdentitySets::from_first(loaded.first.clone(), &|page| ranks.of(page));
+    let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page as usize]);
 
-    let all = read_back::StoredPages { pages: PageTable::new(run.work.path(), 0), ..loaded };
     let (pairs, weaker): (Vec<_>, Vec<_>) =
-        all.pairs(directory, "pairs.parquet")?.into_iter().partition(|pair| pair.similarity >= threshold);
-    let mut near_misses = all.pairs(directory, "near_misses.parquet")?;
+        ids.pairs(directory, "pairs.parquet")?.into_iter().partition(|pair| pair.similarity >= threshold);
+    let mut near_misses = ids.pairs(directory, "near_misses.parquet")?;
     near_misses.extend(weaker);
     near_misses.retain(|pair| pair.similarity >= threshold - NEAR_MISS_MARGIN);
     near_misses.sort_by_key(|pair| (pair.left, pair.right));
@@ -113,7 +113,14 @@ fn again(mut run: Run<'_>, directory: &Path, threshold: f64, stored: &StoredSumm
         repeated_ids: stored.repeated_ids,
         ignored_files: stored.ignored_files,
         skipped: &skipped,
-        reclustered_at: Some(threshold),
+        source_count: stored.sources,
+        source_bytes: stored.source_bytes,
+        earlier: Some(Earlier {
+            threshold,
+            files: stored.files.clone(),
+            capped_buckets: stored.capped_buckets,
+            capped: stored.capped.clone(),
+        }),
     };
     let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
         for name in CARRIED_OVER {
@@ -122,25 +129,50 @@ fn again(mut run: Run<'_>, directory: &Path, threshold: f64, stored: &StoredSumm
                 fs::copy(&from, &to).map_err(Error::io(&to, "write"))?;
             }
         }
-        report::write_clusters(&findings, run.work.path(), run.options, run.observer)
+        // Copies that the first run made are made again.
+        let copy_kept = run.options.copy_kept || kept::has_copies(&directory.join("kept"), reading.sources);
+        let options = RunOptions { copy_kept, ..run.options.clone() };
+        report::write_clusters(&findings, run.work.path(), &options, run.observer)
     })?;
     let stages = run.resources.write(&run.work.path().join("run.json"), run.options, 0, &[])?;
     Ok(Outcome { summary, skipped_examples: skipped.examples, stages, output: run.options.output.clone() })
 }
 
-/// The sources of the earlier run, found again.
-fn sources(displays: &[String], stored: &StoredSummary) -> Result<Vec<Source>> {
+/// The sources of the earlier run, found again, and as large as they were.
+fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Source>> {
     let files: HashMap<&str, _> = stored.files.iter().map(|file| (file.source.as_str(), file)).collect();
-    displays
-        .iter()
-        .map(|display| match files.get(display.as_str()) {
-            _ if display == "-" => Err(Error::Usage(
-                "this result was made from standard input, which cannot be read again; run lookalike dedup with the new threshold".to_owned(),
-            )),
-            Some(file) => known_source(display, &file.name, Some(file.format)),
-            None => known_source(display, display, stored.config.format),
-        })
-        .collect()
+    let mut sources = Vec::new();
+    for (index, display) in (0u32..).zip(&stored_pages.sources) {
+        if display == STDIN {
+            return Err(Error::Usage(
+                "this result was made from standard input, which cannot be read again; run lookalike dedup with the new threshold"
+                    .to_owned(),
+            ));
+        }
+        let (source, bytes) = match files.get(display.as_str()) {
+            Some(file) => (known_source(display, &file.name, Some(file.format))?, Some(file.bytes)),
+            None => {
+                let page = stored_pages.pages.pages_of(index).start;
+                let name = page_file_name(&stored_pages.pages.id(page)?);
+                let source = known_source(display, &name, stored.config.format)?;
+                let bytes = stored_pages.pages.place(page).length;
+                let is_plain = source.compression == Compression::None;
+                (source, is_plain.then_some(bytes))
+            }
+        };
+        if bytes.is_some_and(|bytes| bytes != source.bytes) {
+            let reason = "is not the file it was when this result was made; run lookalike dedup again".to_owned();
+            return Err(Error::BadResult { path: source.path, reason });
+        }
+        sources.push(source);
+    }
+    Ok(sources)
+}
+
+/// The name of a page file from its page's id, which is the name unless that id was taken.
+fn page_file_name(id: &str) -> String {
+    let renamed = id.split_once('@').filter(|(name, rest)| rest.trim_end_matches('@') == format!("{name}:1"));
+    renamed.map_or(id, |(name, _)| name).to_owned()
 }
 
 /// What the keep policy orders by. Dates and fields of the user's are not in the tables, so they

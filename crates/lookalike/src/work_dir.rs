@@ -35,7 +35,10 @@ pub const RESULT_FILES: [&str; 13] = [
 pub struct WorkDir {
     output: PathBuf,
     work: PathBuf,
-    made_output: bool,
+    /// The directories that were made for it, outermost first.
+    made: Vec<PathBuf>,
+    /// Whether what stands in it is a result of ours, which goes when a new one comes.
+    holds_result: bool,
     /// Held while we live.
     _lock: File,
 }
@@ -46,14 +49,26 @@ impl WorkDir {
     /// # Errors
     /// If it holds something else, another run is in it, or it cannot be written.
     pub fn open(output: &Path, force: bool) -> Result<WorkDir> {
-        let made_output = !output.exists();
-        if !made_output && !output.is_dir() {
+        let exists = output.exists();
+        if exists && !output.is_dir() {
             let reason = "exists and is no directory; choose another --output".to_owned();
             return Err(Error::BadResult { path: output.to_path_buf(), reason });
         }
-        if !made_output && !force && !is_ours(output)? {
+        let holds_result = exists && is_ours(output)?;
+        if exists && !holds_result && !force {
             return Err(Error::OutputNotOurs { path: output.to_path_buf() });
         }
+        if exists && !holds_result && output.join("kept").exists() {
+            let reason =
+                "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another --output";
+            return Err(Error::BadResult { path: output.to_path_buf(), reason: reason.to_owned() });
+        }
+        let mut made: Vec<PathBuf> = output
+            .ancestors()
+            .take_while(|path| !path.as_os_str().is_empty() && !path.exists())
+            .map(Path::to_path_buf)
+            .collect();
+        made.reverse();
         let work = output.join(WORK);
         fs::create_dir_all(&work).map_err(Error::io(output, "create"))?;
         let lock_path = work.join("lock");
@@ -63,10 +78,10 @@ impl WorkDir {
             Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: output.to_path_buf() }),
             Err(TryLockError::Error(error)) if error.kind() == io::ErrorKind::Unsupported => {}
             Err(TryLockError::Error(error)) => {
-                return Err(Error::Io { path: lock_path, action: "lock", source: error });
+                return Err(Error::Io { path: lock_path, action: "lock", cause: error });
             }
         }
-        let directory = WorkDir { output: output.to_path_buf(), work, made_output, _lock: lock };
+        let directory = WorkDir { output: output.to_path_buf(), work, made, holds_result, _lock: lock };
         directory.clear_leftovers()?;
         Ok(directory)
     }
@@ -94,15 +109,20 @@ impl WorkDir {
         Ok(())
     }
 
-    /// Puts the result into place. From the first rename on, the old result counts as gone.
+    /// Puts the result into place. From the first rename on, the old result counts as gone. Files
+    /// that are not ours and that this run does not write stay.
     ///
     /// # Errors
     /// When something cannot be renamed.
     pub fn publish(self) -> Result<()> {
-        remove(&self.output.join("summary.json"))?;
+        if self.holds_result {
+            remove(&self.output.join("summary.json"))?;
+        }
         for name in RESULT_FILES {
             let (from, to) = (self.work.join(name), self.output.join(name));
-            remove(&to)?;
+            if from.exists() || self.holds_result {
+                remove(&to)?;
+            }
             if from.exists() {
                 fs::rename(&from, &to).map_err(Error::io(&to, "write"))?;
             }
@@ -115,8 +135,8 @@ impl Drop for WorkDir {
     fn drop(&mut self) {
         // Nothing more can be done about a failure here; the next run clears up.
         let _ = fs::remove_dir_all(&self.work);
-        if self.made_output {
-            let _ = fs::remove_dir(&self.output); // only if it is empty: nothing was published
+        for directory in self.made.iter().rev() {
+            let _ = fs::remove_dir(directory); // only if it is empty: nothing was published
         }
     }
 }
@@ -138,7 +158,7 @@ fn remove(path: &Path) -> Result<()> {
     let removed = if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) };
     match removed {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::Io { path: path.to_path_buf(), action: "remove", source: error })
+            Err(Error::Io { path: path.to_path_buf(), action: "remove", cause: error })
         }
         _ => Ok(()),
     }
@@ -161,14 +181,27 @@ mod tests {
     }
 
     #[test]
+    fn force_removes_nothing_that_the_run_does_not_write() {
+        let root = tempfile::tempdir().unwrap();
+        fs::write(root.path().join("pages.jsonl"), "precious").unwrap();
+        let forced = WorkDir::open(root.path(), true).unwrap();
+        fs::write(forced.path().join("summary.json"), "{\"lookalike\": 1}").unwrap();
+        forced.publish().unwrap();
+        assert_eq!(fs::read(root.path().join("pages.jsonl")).unwrap(), b"precious");
+        let other = tempfile::tempdir().unwrap();
+        fs::create_dir(other.path().join("kept")).unwrap();
+        assert!(matches!(WorkDir::open(other.path(), true), Err(Error::BadResult { .. })));
+    }
+
+    #[test]
     fn a_second_run_is_kept_out_and_a_failed_one_leaves_nothing() {
         let root = tempfile::tempdir().unwrap();
-        let output = root.path().join("out");
+        let output = root.path().join("deep/er/out");
         let first = WorkDir::open(&output, false).unwrap();
         fs::write(first.path().join("pairs.parquet"), "half").unwrap();
         assert!(matches!(WorkDir::open(&output, false), Err(Error::Locked { .. })));
         drop(first);
-        assert!(!output.exists());
+        assert!(!root.path().join("deep").exists());
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! Compressed bytes → bytes, recognised by their first bytes.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 
 use flate2::Compression as GzipLevel;
-use flate2::bufread::MultiGzDecoder;
+use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 
 /// How a file is compressed.
@@ -33,8 +33,19 @@ impl Compression {
     pub fn of(head: &[u8]) -> Compression {
         match head {
             [0x1f, 0x8b, ..] => Compression::Gzip,
-            [0x28, 0xb5, 0x2f, 0xfd, ..] => Compression::Zstd,
+            // A frame, or a skippable one in front of it.
+            [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
             _ => Compression::None,
+        }
+    }
+
+    /// What a file's name ends with.
+    #[must_use]
+    pub fn ending(self) -> &'static str {
+        match self {
+            Compression::None => "",
+            Compression::Gzip => ".gz",
+            Compression::Zstd => ".zst",
         }
     }
 
@@ -53,7 +64,7 @@ impl Compression {
     pub fn decode<'r>(self, file: impl Read + Send + 'r) -> io::Result<Box<dyn Read + Send + 'r>> {
         Ok(match self {
             Compression::None => Box::new(file),
-            Compression::Gzip => Box::new(MultiGzDecoder::new(BufReader::with_capacity(READ_BYTES, file))),
+            Compression::Gzip => Box::new(GzipMembers::new(BufReader::with_capacity(READ_BYTES, file))),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(file)?),
         })
     }
@@ -78,5 +89,78 @@ impl Compression {
             }
         }
         file.flush()
+    }
+}
+
+/// gzip members one after another, and zeros after the last one, as tapes and block devices leave
+/// them.
+struct GzipMembers<R> {
+    member: Option<GzDecoder<R>>,
+}
+
+impl<R: BufRead> GzipMembers<R> {
+    fn new(reader: R) -> GzipMembers<R> {
+        GzipMembers { member: Some(GzDecoder::new(reader)) }
+    }
+
+    /// Goes on to the next member; none is left at the end of the data.
+    fn next_member(&mut self) -> io::Result<()> {
+        let Some(member) = self.member.take() else { return Ok(()) };
+        let mut reader = member.into_inner();
+        loop {
+            let (length, zeros) = match reader.fill_buf()? {
+                [] => return Ok(()),
+                waiting => (waiting.len(), waiting.iter().take_while(|byte| **byte == 0).count()),
+            };
+            reader.consume(zeros);
+            if zeros < length {
+                break;
+            }
+        }
+        self.member = Some(GzDecoder::new(reader));
+        Ok(())
+    }
+}
+
+impl<R: BufRead> Read for GzipMembers<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(member) = &mut self.member {
+            let count = member.read(buffer)?;
+            if count > 0 || buffer.is_empty() {
+                return Ok(count);
+            }
+            self.next_member()?;
+        }
+        Ok(0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn member(bytes: &[u8]) -> Vec<u8> {
+        let mut encoder = GzEncoder::new(Vec::new(), GzipLevel::new(GZIP_LEVEL));
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    }
+
+    fn unpack(packed: &[u8]) -> (Vec<u8>, bool) {
+        let mut bytes = Vec::new();
+        let done = Compression::Gzip.decode(packed).unwrap().read_to_end(&mut bytes).is_ok();
+        (bytes, done)
+    }
+
+    #[test]
+    fn members_empty_members_and_padding_are_read_to_the_end() {
+        let packed = [member(b"one "), member(b""), member(b"two"), vec![0; 1000]].concat();
+        assert_eq!(unpack(&packed), (b"one two".to_vec(), true));
+    }
+
+    #[test]
+    fn garbage_and_truncation_are_errors_after_what_was_good() {
+        assert_eq!(unpack(&[member(b"good"), b"garbage".to_vec()].concat()), (b"good".to_vec(), false));
+        let cut = member(&[b'x'; 1000]);
+        assert!(!unpack(&cut[..cut.len() - 4]).1);
     }
 }

@@ -6,7 +6,7 @@
 
 use std::borrow::Cow;
 
-use csv_core::{ReadRecordResult, Reader, ReaderBuilder};
+use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 
 use crate::error::SkipKind;
 use crate::page::Markup;
@@ -29,9 +29,19 @@ impl Header {
         names: &FieldNames,
     ) -> Result<Header, (SkipKind, String)> {
         let record = record.strip_prefix(b"\xef\xbb\xbf").unwrap_or(record);
+        if record.trim_ascii_end().contains(&b'\r') {
+            let reason = "the lines of this table end with a bare carriage return; convert them (tr '\\r' '\\n')";
+            return Err((SkipKind::BadCsv, reason.to_owned()));
+        }
         let delimiter = delimiter.unwrap_or_else(|| {
-            let count = |delimiter: u8| record.iter().filter(|&&b| b == delimiter).count();
-            if count(b';') > count(b',') { b';' } else { b',' }
+            let mut quoted = false;
+            let mut count = [0, 0];
+            for &byte in record {
+                quoted ^= byte == b'"';
+                count[0] += usize::from(!quoted && byte == b',');
+                count[1] += usize::from(!quoted && byte == b';');
+            }
+            if count[1] > count[0] { b';' } else { b',' }
         });
         let mut parser = RecordParser::new(delimiter);
         parser.parse(record);
@@ -90,15 +100,17 @@ pub(crate) struct RecordParser {
 impl RecordParser {
     pub(crate) fn new(delimiter: u8) -> RecordParser {
         RecordParser {
-            reader: ReaderBuilder::new().delimiter(delimiter).build(),
+            reader: ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build(),
             output: vec![0; 4096],
             ends: vec![0; 64],
             count: 0,
         }
     }
 
-    /// Parses one whole record.
+    /// Parses one whole record. Its line end is no part of it; a carriage return inside it is.
     fn parse(&mut self, record: &[u8]) {
+        let record = record.strip_suffix(b"\n").unwrap_or(record);
+        let record = record.strip_suffix(b"\r").unwrap_or(record);
         self.reader.reset();
         let (mut read, mut written, mut ended) = (0, 0, 0);
         loop {
@@ -201,6 +213,21 @@ mod tests {
         assert_eq!(parser.line(b"http://x\n", &header, &names).unwrap_err().0, SkipKind::MissingField);
         assert_eq!(parser.line(b"a;b;\xff\n", &header, &names).unwrap_err().0, SkipKind::InvalidUtf8);
         assert_eq!(Header::parse(b"a,b\n", None, &names).unwrap_err().0, SkipKind::MissingField);
+    }
+
+    #[test]
+    fn a_carriage_return_inside_a_record_does_not_cut_it() {
+        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        let header = Header::parse(b"id,text\n", None, &names).unwrap();
+        let mut parser = RecordParser::new(b',');
+        assert_eq!(parser.line(b"1,first\rsecond\r\n", &header, &names).unwrap().text, "first\rsecond");
+        assert_eq!(Header::parse(b"id,text\r1,a\r2,b\r", None, &names).unwrap_err().0, SkipKind::BadCsv);
+    }
+
+    #[test]
+    fn delimiters_in_quotes_do_not_count() {
+        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        assert_eq!(Header::parse(b"id,text,\"a;b;c;d\"\n", None, &names).unwrap().delimiter, b',');
     }
 
     #[test]

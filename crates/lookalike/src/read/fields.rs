@@ -93,7 +93,7 @@ impl FieldNames {
     pub fn rank_value(&self, text: &str) -> Option<f64> {
         let text = text.trim();
         let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
-        if self.rank_is_date { parse_date(text).or(number) } else { number }
+        if self.rank_is_date { parse_date(text).or(number.map(unix_seconds)) } else { number }
     }
 }
 
@@ -109,11 +109,20 @@ impl Columns {
     }
 }
 
+/// A time stamp in seconds, milli-, micro- or nanoseconds as seconds: which it is shows in its size.
+fn unix_seconds(mut stamp: f64) -> f64 {
+    const YEAR_5138: f64 = 1e11;
+    while stamp.abs() >= YEAR_5138 {
+        stamp /= 1000.0;
+    }
+    stamp
+}
+
 /// Seconds since 1970 for dates such as `2024-05-17`, `2024-05-17T08:09:10Z`, `20240517080910`,
 /// `2024-05-17 08:09:10.5+02:00`.
 fn parse_date(text: &str) -> Option<f64> {
     let digits = |range: std::ops::Range<usize>, from: &str| from.get(range)?.parse::<i64>().ok();
-    let compact = text.len() == 14 && text.bytes().all(|b| b.is_ascii_digit());
+    let compact = matches!(text.len(), 8 | 14) && text.bytes().all(|b| b.is_ascii_digit());
     let (year, month, day, rest) = if compact {
         (digits(0..4, text)?, digits(4..6, text)?, digits(6..8, text)?, None)
     } else {
@@ -123,9 +132,12 @@ fn parse_date(text: &str) -> Option<f64> {
         (digits(0..4, text)?, digits(5..7, text)?, digits(8..10, text)?, text.get(11..).filter(|rest| !rest.is_empty()))
     };
     let mut seconds = days_from_civil(year, month, day) as f64 * 86_400.0;
-    if compact {
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    if compact && text.len() == 14 {
         seconds += (digits(8..10, text)? * 3600 + digits(10..12, text)? * 60 + digits(12..14, text)?) as f64;
-    } else if let Some(time) = rest {
+    } else if let (false, Some(time)) = (compact, rest) {
         let zone_at = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
         let (clock, zone) = time.split_at(zone_at);
         for (part, unit) in clock.trim().split(':').zip([3600.0, 60.0, 1.0]) {
@@ -179,7 +191,9 @@ mod tests {
             "20240517070000",
             "2024-05-17T08:09:10.5Z",
             "2024-05-17 08:09:11",
+            "20240518",
             "1800000000",
+            "1800000001000",
         ];
         let values: Vec<f64> = ordered.iter().map(|text| names.rank_value(text).unwrap()).collect();
         assert!(values.is_sorted_by(|a, b| a < b), "{values:?}");

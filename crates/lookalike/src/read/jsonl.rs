@@ -7,6 +7,7 @@ use std::borrow::Cow;
 use std::fmt;
 
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
 
 use crate::error::SkipKind;
 use crate::page::Markup;
@@ -37,41 +38,32 @@ pub(crate) fn parse<'a>(line: &'a [u8], names: &FieldNames) -> Result<Line<'a>, 
             (SkipKind::BadJson, format!("not a JSON object: {message} (column {column})"))
         }
     })?;
-    let text_names = || names.tried(Role::Text);
-    let (text, markup) = match fields.text {
-        Some((Value::Text(text), _, is_html)) => (text, if is_html { Markup::Html } else { Markup::Unknown }),
-        None | Some((Value::Null, ..)) => {
-            return Err((
-                SkipKind::MissingField,
-                format!("no text: none of the fields {} is there (use --text-field)", text_names()),
-            ));
+    let Slots { found, text_is_html } = fields;
+    let [id, text, url, title, rank] = found.map(|slot| slot.map(|(value, _)| value));
+    let text = match text {
+        Some(Value::Text(text)) => text,
+        None => {
+            let tried = names.tried(Role::Text);
+            let reason = format!("no text: none of the fields {tried} is there (use --text-field)");
+            return Err((SkipKind::MissingField, reason));
         }
-        Some((other, ..)) => {
-            return Err((SkipKind::WrongType, format!("the text field is {}, not a string", other.kind())));
-        }
+        Some(other) => return Err((SkipKind::WrongType, format!("the text field is {}, not a string", other.kind()))),
     };
-    let string = |slot: Option<(Value<'a>, usize)>| slot.and_then(|(value, _)| value.into_string());
+    if let Some(value @ (Value::Bool | Value::Other(_))) = id {
+        return Err((SkipKind::WrongType, format!("the id field is {}, not a string or number", value.kind())));
+    }
     Ok(Line {
-        id: match fields.id {
-            Some((value @ (Value::Bool | Value::Other(_)), _)) => {
-                return Err((SkipKind::WrongType, format!("the id field is {}, not a string or number", value.kind())));
-            }
-            id => string(id),
-        },
-        url: string(fields.url),
-        title: string(fields.title),
-        rank_value: fields.rank.and_then(|(value, _)| match value {
-            Value::Number(number) => number.parse().ok(),
-            Value::Text(text) => names.rank_value(&text),
-            _ => None,
-        }),
+        id: id.and_then(Value::into_string),
+        url: url.and_then(Value::into_string),
+        title: title.and_then(Value::into_string),
+        rank_value: rank.and_then(Value::into_string).and_then(|value| names.rank_value(&value)),
         text,
-        markup,
+        markup: if text_is_html { Markup::Html } else { Markup::Unknown },
     })
 }
 
 /// A JSON value, as far as we care.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Value<'a> {
     Text(Cow<'a, str>),
     Number(String),
@@ -81,6 +73,18 @@ enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
+    /// From the text of one valid JSON value.
+    fn from_raw(raw: &'a str) -> Value<'a> {
+        match raw.as_bytes().first() {
+            Some(b'"') => serde_json::from_str(raw).map_or(Value::Null, |Key(text)| Value::Text(text)),
+            Some(b't' | b'f') => Value::Bool,
+            Some(b'n') => Value::Null,
+            Some(b'[') => Value::Other("a list"),
+            Some(b'{') => Value::Other("an object"),
+            _ => Value::Number(raw.to_owned()),
+        }
+    }
+
     fn kind(&self) -> &'static str {
         match self {
             Value::Text(_) => "a string",
@@ -148,15 +152,12 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 }
 
-/// Each slot with the preference of the name it was found under; the text also knows whether that
-/// name says HTML.
+/// The best value found for each role, with the preference of the name it was found under.
 #[derive(Default)]
 struct Slots<'a> {
-    id: Option<(Value<'a>, usize)>,
-    url: Option<(Value<'a>, usize)>,
-    title: Option<(Value<'a>, usize)>,
-    rank: Option<(Value<'a>, usize)>,
-    text: Option<(Value<'a>, usize, bool)>,
+    found: [Option<(Value<'a>, usize)>; 5],
+    /// Whether the field of the text is called `html`.
+    text_is_html: bool,
 }
 
 struct LineSeed<'n> {
@@ -181,34 +182,24 @@ impl<'de> Visitor<'de> for LineSeed<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Slots<'de>, A::Error> {
         let mut slots = Slots::default();
         while let Some(Key(name)) = map.next_key()? {
-            let mut roles = self.names.roles(&name);
-            let Some((role, preference)) = roles.next() else {
+            if self.names.roles(&name).next().is_none() {
                 map.next_value::<IgnoredAny>()?;
                 continue;
-            };
-            let value: Value<'de> = map.next_value()?;
-            if let Some((Role::Rank, _)) = roles.next() {
-                slots.rank = Some((
-                    match &value {
-                        Value::Text(text) => Value::Text(text.clone()),
-                        Value::Number(number) => Value::Number(number.clone()),
-                        _ => Value::Null,
-                    },
-                    0,
-                ));
             }
-            let better = |known: Option<usize>| known.is_none_or(|known| preference < known);
-            match role {
-                Role::Text if better(slots.text.as_ref().map(|slot| slot.1)) => {
-                    slots.text = Some((value, preference, name == "html"));
+            // An id that is a number keeps its digits; as a number it could lose some.
+            let is_id = self.names.roles(&name).any(|(role, _)| role == Role::Id);
+            let value = if is_id { Value::from_raw(map.next_value::<&RawValue>()?.get()) } else { map.next_value()? };
+            if matches!(value, Value::Null) {
+                continue; // the same as not being there
+            }
+            for (role, preference) in self.names.roles(&name) {
+                let slot = &mut slots.found[role as usize];
+                if slot.as_ref().is_none_or(|(_, known)| preference < *known) {
+                    *slot = Some((value.clone(), preference));
+                    if role == Role::Text {
+                        slots.text_is_html = name == "html";
+                    }
                 }
-                Role::Id if better(slots.id.as_ref().map(|slot| slot.1)) => slots.id = Some((value, preference)),
-                Role::Url if better(slots.url.as_ref().map(|slot| slot.1)) => slots.url = Some((value, preference)),
-                Role::Title if better(slots.title.as_ref().map(|slot| slot.1)) => {
-                    slots.title = Some((value, preference));
-                }
-                Role::Rank if better(slots.rank.as_ref().map(|slot| slot.1)) => slots.rank = Some((value, preference)),
-                _ => {}
             }
         }
         Ok(slots)
@@ -256,6 +247,26 @@ mod tests {
         assert_eq!(line.url.as_deref(), Some("http://x"));
         assert_eq!(line.markup, Markup::Unknown);
         assert_eq!(parse(br#"{"html": "<p>"}"#, &names(&Keep::First)).unwrap().markup, Markup::Html);
+    }
+
+    #[test]
+    fn a_field_can_have_two_roles_and_null_is_as_good_as_nothing() {
+        let fields = Fields { id: Some("url".to_owned()), ..Fields::default() };
+        let line =
+            parse(br#"{"url": "http://x", "text": null, "content": "c"}"#, &FieldNames::new(&fields, &Keep::First))
+                .unwrap();
+        assert_eq!(
+            (line.id.as_deref(), line.url.as_deref(), line.text.as_ref()),
+            (Some("http://x"), Some("http://x"), "c")
+        );
+    }
+
+    #[test]
+    fn ids_that_are_numbers_keep_their_digits() {
+        for id in ["12345678901234567890123", "1.0", "-7", "1e3"] {
+            let line = format!("{{\"id\": {id}, \"text\": \"t\"}}");
+            assert_eq!(parse(line.as_bytes(), &names(&Keep::First)).unwrap().id.as_deref(), Some(id));
+        }
     }
 
     #[test]

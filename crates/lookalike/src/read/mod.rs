@@ -13,10 +13,12 @@ pub mod format;
 mod jsonl;
 mod parquet;
 mod source;
+mod source_names;
 mod stream;
 
 pub use format::Format;
-pub use source::{Source, Sources, discover, known_source};
+pub(crate) use parquet::open_file as open_parquet;
+pub use source::{STDIN, Source, Sources, discover, known_source};
 
 use std::borrow::Cow;
 use std::fs::{self, File};

@@ -5,18 +5,19 @@
 
 use std::borrow::Cow;
 use std::fs::File;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{
-    Date32Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type, TimestampMicrosecondType,
-    TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type, UInt16Type, UInt32Type,
-    UInt64Type,
+    Date32Type, Decimal128Type, Float32Type, Float64Type, Int8Type, Int16Type, Int32Type, Int64Type,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt8Type,
+    UInt16Type, UInt32Type, UInt64Type,
 };
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::{DataType, TimeUnit};
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
 use crate::error::SkipKind;
 use crate::page::Markup;
@@ -25,6 +26,19 @@ use crate::read::jsonl::Line;
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 1024;
+
+/// Opens a file by its Parquet schema alone: what else its writer noted down about types is not
+/// needed, and may be damaged.
+pub(crate) fn open_file(file: File) -> parquet::errors::Result<ParquetRecordBatchReaderBuilder<File>> {
+    let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
+    ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
+}
+
+/// Runs `read`; a panic of the Parquet library over a damaged file is damage, not the end of the run.
+fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, (SkipKind, String)> {
+    catch_unwind(AssertUnwindSafe(read))
+        .map_err(|_| (SkipKind::Damaged, "cannot be read as Parquet: it is damaged".to_owned()))
+}
 
 /// The columns of a batch that have a role.
 #[derive(Debug, Clone)]
@@ -48,7 +62,7 @@ impl RowReader {
     pub(crate) fn open(file: File, names: &FieldNames) -> Result<RowReader, (SkipKind, String)> {
         let damaged =
             |error: &dyn std::fmt::Display| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}"));
-        let builder = ParquetRecordBatchReaderBuilder::try_new(file).map_err(|error| damaged(&error))?;
+        let builder = guarded(|| open_file(file))?.map_err(|error| damaged(&error))?;
         let header: Vec<String> = builder.schema().fields().iter().map(|field| field.name().clone()).collect();
         let found = names.columns(&header);
         let Some(text) = found.of(Role::Text) else {
@@ -79,7 +93,7 @@ impl RowReader {
 
     /// The next rows; none at the end.
     pub(crate) fn next_rows(&mut self) -> Result<Option<Rows>, (SkipKind, String)> {
-        let Some(batch) = self.reader.next() else { return Ok(None) };
+        let Some(batch) = guarded(|| self.reader.next())? else { return Ok(None) };
         let batch: RecordBatch =
             batch.map_err(|error| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}")))?;
         let columns = self.columns.map(|column| column.map(|at| Arc::clone(batch.column(at))));
@@ -160,6 +174,11 @@ fn value(column: &ArrayRef, at: usize) -> Value<'_> {
             Value::Integer(i128::from(column.as_primitive::<$array>().value(at)))
         };
     }
+    macro_rules! seconds {
+        ($array:ty, $units:expr) => {
+            Value::Number(column.as_primitive::<$array>().value(at) as f64 / $units)
+        };
+    }
     let bytes = |bytes| std::str::from_utf8(bytes).map_or(Value::Invalid, |text| Value::Text(Cow::Borrowed(text)));
     match column.data_type() {
         DataType::Utf8 => Value::Text(Cow::Borrowed(column.as_string::<i32>().value(at))),
@@ -176,11 +195,15 @@ fn value(column: &ArrayRef, at: usize) -> Value<'_> {
         DataType::UInt16 => integer!(UInt16Type),
         DataType::UInt32 => integer!(UInt32Type),
         DataType::UInt64 => integer!(UInt64Type),
-        DataType::Date32 => integer!(Date32Type),
-        DataType::Timestamp(TimeUnit::Second, _) => integer!(TimestampSecondType),
-        DataType::Timestamp(TimeUnit::Millisecond, _) => integer!(TimestampMillisecondType),
-        DataType::Timestamp(TimeUnit::Microsecond, _) => integer!(TimestampMicrosecondType),
-        DataType::Timestamp(TimeUnit::Nanosecond, _) => integer!(TimestampNanosecondType),
+        DataType::Boolean => Value::Integer(i128::from(column.as_boolean().value(at))),
+        DataType::Decimal128(..) => {
+            Value::Text(Cow::Owned(column.as_primitive::<Decimal128Type>().value_as_string(at)))
+        }
+        DataType::Date32 => Value::Number(f64::from(column.as_primitive::<Date32Type>().value(at)) * 86_400.0),
+        DataType::Timestamp(TimeUnit::Second, _) => seconds!(TimestampSecondType, 1.0),
+        DataType::Timestamp(TimeUnit::Millisecond, _) => seconds!(TimestampMillisecondType, 1e3),
+        DataType::Timestamp(TimeUnit::Microsecond, _) => seconds!(TimestampMicrosecondType, 1e6),
+        DataType::Timestamp(TimeUnit::Nanosecond, _) => seconds!(TimestampNanosecondType, 1e9),
         DataType::Float32 => Value::Number(f64::from(column.as_primitive::<Float32Type>().value(at))),
         DataType::Float64 => Value::Number(column.as_primitive::<Float64Type>().value(at)),
         _ => Value::Null,

@@ -1,19 +1,24 @@
 //! What is to be read: files, directories, globs and standard input → a sorted list of sources.
 //!
 //! Guaranteed: the same files in any order of the arguments give the same list; each source has a
-//! name of its own, which its ids and its file in `kept/` are made of.
+//! name of its own, which its ids and its file in `kept/` are made of. What cannot be read twice
+//! (standard input, pipes) is copied to a file first.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::read::compression::Compression;
 use crate::read::format::{Format, is_no_page};
+use crate::read::source_names::{assign_names, readable};
 
 /// How much of a file is looked at to tell its format.
 const HEAD_BYTES: u64 = 4096;
+
+/// How standard input is named, as an argument and in the result.
+pub const STDIN: &str = "-";
 
 /// One file to read.
 #[derive(Debug, Clone)]
@@ -39,35 +44,55 @@ pub struct Sources {
     pub list: Vec<Source>,
     /// Files in directories that are plainly no pages (images, style sheets, …).
     pub ignored: u64,
-    /// Files that could not be looked at.
+    /// Files that could not be looked at, or are in no format we read.
     pub problems: Vec<SkippedRecord>,
 }
 
 /// A file that was found, before it was looked at.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
-    path: PathBuf,
+    display: String,
     name: String,
+    path: PathBuf,
     in_directory: bool,
 }
 
-/// Finds all sources. `exclude` (the output directory) is never read; standard input is copied to
-/// `spool`.
+/// Finds all sources. `output` is never read. What can be read only once is copied to the directory
+/// `spool`; without one it is refused.
 ///
 /// # Errors
-/// When an input does not exist, is in no known format, or cannot be read.
-pub fn discover(inputs: &[String], format: Option<Format>, exclude: &Path, spool: &Path) -> Result<Sources> {
-    let mut sources = Sources::default();
-    let mut found = Vec::new();
-    let directories = inputs.iter().filter(|input| Path::new(input).is_dir()).count();
-    let mut read_stdin = false;
+/// When an input does not exist, is in no known format, lies in the output, or cannot be read.
+pub fn discover(inputs: &[String], format: Option<Format>, output: &Path, spool: Option<&Path>) -> Result<Sources> {
+    let mut finder = Finder {
+        output: output.canonicalize().ok(),
+        spool,
+        found: Vec::new(),
+        directories: HashSet::new(),
+        sources: Sources::default(),
+    };
+    let paths = expand(inputs)?;
+    let prefix = paths.iter().filter(|path| path.is_dir()).count() > 1;
+    for path in &paths {
+        finder.add(path, prefix)?;
+    }
+    let Finder { mut found, mut sources, .. } = finder;
+    found.sort();
+    let mut seen = HashSet::new();
+    found.retain(|file| seen.insert(file.path.canonicalize().unwrap_or_else(|_| file.path.clone())));
+    for file in found {
+        look_at(file, format, &mut sources)?;
+    }
+    assign_names(&mut sources.list);
+    Ok(sources)
+}
+
+/// The arguments as paths, patterns resolved, in an order of their own.
+fn expand(inputs: &[String]) -> Result<Vec<PathBuf>> {
+    let mut paths = Vec::new();
     for input in inputs {
-        if input == "-" {
-            read_stdin = true;
-            continue;
-        }
         let path = PathBuf::from(input);
-        if path.exists() {
-            visit(&path, directories > 1, exclude, &mut found, &mut sources)?;
+        if input == STDIN || path.exists() {
+            paths.push(path);
             continue;
         }
         if !input.contains(['*', '?', '[']) {
@@ -75,136 +100,173 @@ pub fn discover(inputs: &[String], format: Option<Format>, exclude: &Path, spool
         }
         let matches =
             glob::glob(input).map_err(|error| Error::Usage(format!("{input}: not a valid pattern: {error}")))?;
-        let matches: Vec<PathBuf> = matches.filter_map(Result::ok).collect();
-        if matches.is_empty() {
+        let before = paths.len();
+        paths.extend(matches.filter_map(Result::ok));
+        if paths.len() == before {
             return Err(Error::NoPages { inputs: input.clone(), hint: ": the pattern matches no file".to_owned() });
         }
-        let many = matches.iter().filter(|path| path.is_dir()).count() + directories > 1;
-        for path in matches {
-            visit(&path, many, exclude, &mut found, &mut sources)?;
-        }
     }
-    found.sort_by_key(|a| display(&a.path));
-    make_unique(&mut found);
-    for file in found {
-        look_at(file, format, &mut sources)?;
-    }
-    if read_stdin {
-        let source = spool_stdin(format, spool)?;
-        let at = sources.list.partition_point(|known| known.display < source.display);
-        sources.list.insert(at, source);
-    }
-    Ok(sources)
+    paths.sort();
+    paths.dedup();
+    Ok(paths)
 }
 
-/// Whether `path` lies in the output directory.
-fn is_excluded(path: &Path, exclude: &Path) -> bool {
-    exclude.canonicalize().is_ok_and(|exclude| path.canonicalize().is_ok_and(|path| path.starts_with(exclude)))
+struct Finder<'a> {
+    output: Option<PathBuf>,
+    spool: Option<&'a Path>,
+    found: Vec<Found>,
+    /// Directories that have been walked, links resolved: a loop of links is walked once.
+    directories: HashSet<PathBuf>,
+    sources: Sources,
 }
 
-fn visit(path: &Path, prefix: bool, exclude: &Path, found: &mut Vec<Found>, sources: &mut Sources) -> Result<()> {
-    if !path.is_dir() {
-        let name = path.file_name().map_or_else(|| display(path), |name| name.to_string_lossy().into_owned());
-        found.push(Found { path: path.to_path_buf(), name, in_directory: false });
-        return Ok(());
+impl Finder<'_> {
+    fn is_in_output(&self, path: &Path) -> bool {
+        self.output.as_ref().is_some_and(|output| path.canonicalize().is_ok_and(|path| path.starts_with(output)))
     }
-    let stem =
-        path.canonicalize().ok().and_then(|full| full.file_name().map(|name| name.to_string_lossy().into_owned()));
-    let stem = stem.filter(|_| prefix).map_or_else(String::new, |name| name + "/");
-    fs::read_dir(path).map_err(Error::io(path, "read"))?;
-    let mut waiting = vec![path.to_path_buf()];
-    while let Some(directory) = waiting.pop() {
-        if is_excluded(&directory, exclude) {
-            continue;
+
+    fn add(&mut self, path: &Path, prefix: bool) -> Result<()> {
+        if path != Path::new(STDIN) && self.is_in_output(path) {
+            return Err(Error::Usage(format!(
+                "{}: lies in the output directory, which the result is written to; choose another --output",
+                path.display()
+            )));
         }
-        let entries = match fs::read_dir(&directory) {
-            Ok(entries) => entries,
-            Err(error) => {
-                sources.problems.push(unreadable(display(&directory), &error));
-                continue;
-            }
+        if path.is_dir() {
+            let stem = path.canonicalize().ok().and_then(|full| full.file_name().map(|name| readable(name.as_ref())));
+            let stem = stem.filter(|_| prefix).map_or_else(String::new, |name| name + "/");
+            fs::read_dir(path).map_err(Error::io(path, "read"))?;
+            return self.walk(path, &stem);
+        }
+        let is_stdin = path == Path::new(STDIN);
+        let name = if is_stdin {
+            "stdin".to_owned()
+        } else {
+            path.file_name().map_or_else(String::new, |name| readable(name.as_ref()))
         };
-        for entry in entries {
-            let entry = entry.map_err(Error::io(&directory, "read"))?;
-            let hidden = entry.file_name().to_string_lossy().starts_with('.');
-            let kind = entry.file_type().map_err(Error::io(&entry.path(), "read"))?;
-            if hidden {
+        let path_to_read =
+            if !is_stdin && path.is_file() { path.to_path_buf() } else { self.copy_stream(path, is_stdin)? };
+        self.found.push(Found { display: display(path), name, path: path_to_read, in_directory: false });
+        Ok(())
+    }
+
+    fn walk(&mut self, root: &Path, stem: &str) -> Result<()> {
+        let mut waiting = vec![root.to_path_buf()];
+        while let Some(directory) = waiting.pop() {
+            let resolved = directory.canonicalize().unwrap_or_else(|_| directory.clone());
+            if self.is_in_output(&directory) || !self.directories.insert(resolved) {
                 continue;
             }
-            if kind.is_dir() {
-                waiting.push(entry.path());
-            } else if entry.path().is_file() {
-                let relative = entry.path();
-                let relative = relative.strip_prefix(path).unwrap_or(&relative).to_string_lossy().into_owned();
-                found.push(Found { path: entry.path(), name: format!("{stem}{relative}"), in_directory: true });
+            let entries = match fs::read_dir(&directory) {
+                Ok(entries) => entries,
+                Err(error) => {
+                    self.sources.problems.push(unreadable(display(&directory), &error));
+                    continue;
+                }
+            };
+            let mut paths = Vec::new();
+            for entry in entries {
+                paths.push(entry.map_err(Error::io(&directory, "read"))?.path());
+            }
+            paths.sort();
+            for path in paths {
+                if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
+                    continue;
+                }
+                match fs::metadata(&path) {
+                    Ok(kind) if kind.is_dir() => waiting.push(path),
+                    Ok(kind) if kind.is_file() => {
+                        let relative = readable(path.strip_prefix(root).unwrap_or(&path));
+                        let found = Found {
+                            display: display(&path),
+                            name: format!("{stem}{relative}"),
+                            path,
+                            in_directory: true,
+                        };
+                        self.found.push(found);
+                    }
+                    Ok(_) => self.sources.ignored += 1, // a socket, a pipe, a device
+                    Err(error) => self.sources.problems.push(unreadable(display(&path), &error)),
+                }
             }
         }
+        Ok(())
     }
-    Ok(())
-}
 
-/// One entry a file, each with a name that no other has.
-fn make_unique(found: &mut Vec<Found>) {
-    let mut seen = HashMap::new();
-    found.retain(|file| {
-        let full = file.path.canonicalize().unwrap_or_else(|_| file.path.clone());
-        seen.insert(full, ()).is_none()
-    });
-    let mut count: HashMap<String, usize> = HashMap::new();
-    for file in found.iter() {
-        *count.entry(file.name.clone()).or_default() += 1;
-    }
-    for file in found.iter_mut().filter(|file| count.get(&file.name).is_some_and(|&count| count > 1)) {
-        // The path itself, less what cannot stand in a path below another directory.
-        let parts: Vec<String> = file
-            .path
-            .components()
-            .filter_map(|part| match part {
-                Component::Normal(part) => Some(part.to_string_lossy().into_owned()),
-                Component::ParentDir => Some("up".to_owned()),
-                _ => None,
-            })
-            .collect();
-        file.name = parts.join("/");
+    /// Copies what can be read only once.
+    fn copy_stream(&self, path: &Path, is_stdin: bool) -> Result<PathBuf> {
+        let Some(spool) = self.spool else {
+            let message =
+                format!("{}: can be read only once, so --dry-run would use it up; give a file", path.display());
+            return Err(Error::Usage(message));
+        };
+        let copy = spool.join(format!("input-{}", self.found.len()));
+        let mut file = File::create(&copy).map_err(Error::io(&copy, "create"))?;
+        let copied = if is_stdin {
+            io::copy(&mut io::stdin().lock(), &mut file)
+        } else {
+            let mut stream = File::open(path).map_err(Error::io(path, "read"))?;
+            io::copy(&mut stream, &mut file)
+        };
+        copied.map_err(Error::io(&copy, "write"))?;
+        Ok(copy)
     }
 }
 
 fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result<()> {
-    let Found { path, name, in_directory } = file;
+    let Found { display, mut name, path, in_directory } = file;
     if in_directory && forced.is_none() && is_no_page(&path) {
         sources.ignored += 1;
         return Ok(());
     }
-    let raw = read_head(&mut match File::open(&path) {
-        Ok(file) => file,
+    let head = File::open(&path).and_then(|mut file| read_head(&mut file));
+    let raw = match head {
+        Ok(raw) => raw,
         Err(error) if in_directory => {
-            sources.problems.push(unreadable(display(&path), &error));
+            sources.problems.push(unreadable(display, &error));
             return Ok(());
         }
-        Err(error) => return Err(Error::Io { path, action: "open", source: error }),
-    });
-    let raw = raw.map_err(Error::io(&path, "read"))?;
+        Err(error) => return Err(Error::io(&path, "read")(error)),
+    };
     let compression = Compression::of(&raw);
+    let is_empty = raw.is_empty();
     let head = match compression {
         Compression::None => raw,
         // A damaged start is found again, and reported, when the file is read.
         _ => compression.open(&path).and_then(|mut file| read_head(&mut file)).unwrap_or_default(),
     };
-    let known = forced.or_else(|| Format::by_name(&path));
+    if display == STDIN && is_empty {
+        return Ok(());
+    }
+    let known = forced.or_else(|| Format::by_name(Path::new(&display)));
     let format = match (known, Format::by_content(&head)) {
         // A name or a flag says it, unless it says JSON lines and the file is one array.
-        (Some(Format::Jsonl), Err(reason)) if head.trim_ascii_start().starts_with(b"[") => {
-            return Err(Error::UnknownFormat { path, reason });
+        (Some(Format::Jsonl), Err(reason)) if head.trim_ascii_start().starts_with(b"[") => Err(reason),
+        (Some(Format::Parquet), _) if compression != Compression::None => {
+            Err("is Parquet inside another compression; unpack it first".to_owned())
         }
-        (Some(format), _) | (None, Ok(format)) => format,
+        (Some(format), _) | (None, Ok(format)) => Ok(format),
         (None, Err(_)) if in_directory => {
             sources.ignored += 1;
             return Ok(());
         }
-        (None, Err(reason)) => return Err(Error::UnknownFormat { path, reason }),
+        (None, Err(reason)) => Err(reason),
     };
+    let format = match format {
+        Ok(format) => format,
+        Err(reason) if in_directory => {
+            let (source, first_bytes) = (display, SkippedRecord::excerpt(&head));
+            let kind = SkipKind::Unreadable;
+            sources.problems.push(SkippedRecord { kind, source, record: None, byte: None, reason, first_bytes });
+            return Ok(());
+        }
+        Err(reason) => return Err(Error::UnknownFormat { path: display.into(), reason }),
+    };
+    if display == STDIN {
+        name = format!("{name}.{}{}", format.name(), compression.ending());
+    }
     let bytes = fs::metadata(&path).map_err(Error::io(&path, "read"))?.len();
-    sources.list.push(Source { display: display(&path), name, path, format, compression, bytes });
+    sources.list.push(Source { display, name, path, format, compression, bytes });
     Ok(())
 }
 
@@ -213,40 +275,16 @@ fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result
 /// # Errors
 /// When the file is gone or cannot be read.
 pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result<Source> {
-    let mut sources = Sources::default();
     let path = PathBuf::from(display);
-    if !path.exists() {
+    if !path.is_file() {
         let reason =
             "was read by the run that made this result and is not there now; run this from the same folder".to_owned();
         return Err(Error::BadResult { path, reason });
     }
-    look_at(Found { path: path.clone(), name: name.to_owned(), in_directory: false }, format, &mut sources)?;
+    let mut sources = Sources::default();
+    let file = Found { display: display.to_owned(), name: name.to_owned(), path: path.clone(), in_directory: false };
+    look_at(file, format, &mut sources)?;
     sources.list.pop().ok_or(Error::NotFound { path })
-}
-
-fn spool_stdin(forced: Option<Format>, spool: &Path) -> Result<Source> {
-    let mut file = File::create(spool).map_err(Error::io(spool, "create"))?;
-    let bytes = io::copy(&mut io::stdin().lock(), &mut file).map_err(Error::io(spool, "write"))?;
-    let stdin = Path::new("-");
-    let raw = read_head(&mut File::open(spool).map_err(Error::io(spool, "read"))?).map_err(Error::io(spool, "read"))?;
-    let compression = Compression::of(&raw);
-    let head = match compression {
-        Compression::None => raw,
-        _ => compression.open(spool).and_then(|mut file| read_head(&mut file)).unwrap_or_default(),
-    };
-    let format = match forced {
-        Some(format) => format,
-        None => {
-            Format::by_content(&head).map_err(|reason| Error::UnknownFormat { path: stdin.to_path_buf(), reason })?
-        }
-    };
-    let ending = match compression {
-        Compression::None => "",
-        Compression::Gzip => ".gz",
-        Compression::Zstd => ".zst",
-    };
-    let name = format!("stdin.{}{ending}", format.name());
-    Ok(Source { path: spool.to_path_buf(), display: "-".to_owned(), name, format, compression, bytes })
 }
 
 fn read_head(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
@@ -261,7 +299,7 @@ fn unreadable(source: String, error: &io::Error) -> SkippedRecord {
 }
 
 fn display(path: &Path) -> String {
-    path.strip_prefix("./").unwrap_or(path).to_string_lossy().into_owned()
+    readable(path.strip_prefix("./").unwrap_or(path))
 }
 
 #[cfg(test)]
@@ -271,7 +309,7 @@ mod tests {
     fn names(inputs: &[&Path]) -> Vec<(String, String)> {
         let inputs: Vec<String> = inputs.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         let nowhere = Path::new("/nonexistent");
-        let sources = discover(&inputs, None, nowhere, nowhere).unwrap();
+        let sources = discover(&inputs, None, nowhere, None).unwrap();
         sources.list.into_iter().map(|source| (source.name, source.format.name().to_owned())).collect()
     }
 
@@ -300,8 +338,22 @@ mod tests {
             names(&[&a]),
             [("deep/y.txt".to_owned(), "text".to_owned()), ("x.html".to_owned(), "html".to_owned())]
         );
-        // Two files of one name: the whole path tells them apart.
-        let both = names(&[&a.join("x.html"), &b.join("x.html")]);
-        assert!(both[0].0.ends_with("a/x.html") && both[1].0.ends_with("b/x.html"));
+        // What is reached in two ways has one name, whichever way comes first.
+        let inner = a.join("deep");
+        assert_eq!(names(&[&a, &inner]), names(&[&inner, &a]));
+        assert_eq!(names(&[&a, &a.join("deep/y.txt")]), names(&[&a.join("deep/y.txt"), &a]));
+    }
+
+    #[test]
+    fn loops_of_links_are_walked_once_and_broken_links_are_told() {
+        let root = tempfile::tempdir().unwrap();
+        let inside = root.path().join("in");
+        fs::create_dir(&inside).unwrap();
+        fs::write(inside.join("a.txt"), "a").unwrap();
+        std::os::unix::fs::symlink(&inside, inside.join("loop")).unwrap();
+        std::os::unix::fs::symlink("nowhere", inside.join("broken.txt")).unwrap();
+        let inputs = [inside.to_string_lossy().into_owned()];
+        let sources = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap();
+        assert_eq!((sources.list.len(), sources.problems.len()), (1, 1));
     }
 }

@@ -154,7 +154,8 @@ fn pass_over_line(reading: &Reading<'_>, source: u32, record: u64, pieces: &mut 
 /// Batches of whole records of a table.
 pub(super) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
     let (mut pieces, header) = match open_table(reading, source) {
-        Ok(opened) => opened,
+        Ok(Some(opened)) => opened,
+        Ok(None) => return true,
         Err(skipped) => return send(Content::Skipped(skipped)),
     };
     let header = Arc::new(header);
@@ -162,42 +163,42 @@ pub(super) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
     let mut splitter = Splitter::FieldStart;
     let mut scanned = 0;
     let mut ends = Vec::new();
+    let mut unclosed = 0;
     loop {
         let unread = pieces.buffer[scanned..].iter().zip(scanned + 1..);
         ends.extend(unread.filter_map(|(&byte, end)| splitter.ends_at(byte, header.delimiter).then_some(end)));
         scanned = pieces.buffer.len();
-        if matches!(pieces.state, Stream::Ended) && ends.last() != Some(&scanned) && scanned > 0 {
-            ends.push(scanned);
+        let ended = matches!(pieces.state, Stream::Ended);
+        if ended && splitter != Splitter::Quoted && ends.last() != Some(&scanned) && scanned > 0 {
+            ends.push(scanned); // the last record may lack its line end
         }
         if let Some(&whole) = ends.last() {
             let count = ends.len() as u64;
             let offset = pieces.offset;
             let bytes = pieces.take(whole);
             scanned -= whole;
-            let content = Content::Table {
-                bytes,
-                ends: std::mem::take(&mut ends),
-                first_record: record,
-                offset,
-                header: Arc::clone(&header),
-            };
-            if !send(content) {
+            let ends = std::mem::take(&mut ends);
+            if !send(Content::Table { bytes, ends, first_record: record, offset, header: Arc::clone(&header) }) {
                 return false;
             }
             record += count;
-        } else if pieces.buffer.len() > reading.most_bytes() {
-            let (_, reason) = reading.too_large(pieces.buffer.len() as u64);
-            let problem = (
-                SkipKind::TooLarge,
-                format!("{reason}; perhaps a quote is never closed; the rest of the file was not read"),
-            );
-            return send(Content::Skipped(reading.skipped(
-                source,
-                Some(record),
-                Some(pieces.offset),
-                problem,
-                &pieces.buffer,
-            )));
+        }
+        let too_large = pieces.buffer.len() > reading.most_bytes();
+        if !pieces.buffer.is_empty() && (too_large || ended) {
+            // What is left is one record that has no end.
+            let skipped = if splitter == Splitter::Quoted {
+                unclosed += 1;
+                pass_over_quote(reading, source, record, unclosed, &mut pieces)
+            } else {
+                pass_over_line(reading, source, record, &mut pieces)
+            };
+            if !send(Content::Skipped(skipped)) {
+                return false;
+            }
+            record += 1;
+            scanned = 0;
+            splitter = Splitter::FieldStart;
+            continue;
         }
         match &pieces.state {
             Stream::Open => pieces.fill(),
@@ -207,43 +208,78 @@ pub(super) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
     }
 }
 
-/// The header of a table, and its length.
-pub(super) fn header(reading: &Reading<'_>, source: u32) -> Result<(Header, u64), SkippedRecord> {
-    open_table(reading, source).map(|(pieces, header)| (header, pieces.offset))
+/// Unclosed quotes in one table after which the rest of it is given up: each costs a second look at
+/// what follows.
+const MOST_UNCLOSED: usize = 100;
+
+/// Drops the first line of a record whose quote is never closed; what follows is read again.
+fn pass_over_quote(
+    reading: &Reading<'_>,
+    source: u32,
+    record: u64,
+    unclosed: usize,
+    pieces: &mut Pieces<'_>,
+) -> SkippedRecord {
+    let start = pieces.offset;
+    let line = memchr(b'\n', &pieces.buffer).map_or(pieces.buffer.len(), |at| at + 1);
+    let mut reason = "a quote is opened in this record and never closed".to_owned();
+    if unclosed > MOST_UNCLOSED {
+        reason.push_str("; there are too many of these, the rest of the file was not read");
+        pieces.state = Stream::Ended;
+    }
+    let dropped = pieces.take(if unclosed > MOST_UNCLOSED { pieces.buffer.len() } else { line });
+    reading.skipped(source, Some(record), Some(start), (SkipKind::BadCsv, reason), &dropped)
 }
 
-fn open_table<'r>(reading: &'r Reading<'_>, source: u32) -> Result<(Pieces<'r>, Header), SkippedRecord> {
+/// The header of a table, and its length.
+pub(super) fn header(reading: &Reading<'_>, source: u32) -> Result<(Header, u64), SkippedRecord> {
+    match open_table(reading, source)? {
+        Some((pieces, header)) => Ok((header, pieces.offset)),
+        None => Err(reading.skipped(source, None, Some(0), (SkipKind::BadCsv, "the table is empty".to_owned()), &[])),
+    }
+}
+
+/// Opens a table behind its header; none if there is nothing in it.
+fn open_table<'r>(reading: &'r Reading<'_>, source: u32) -> Result<Option<(Pieces<'r>, Header)>, SkippedRecord> {
     let mut pieces = reading.pieces(source)?;
     let delimiter = match reading.sources[source as usize].format {
         Format::Tsv => Some(b'\t'),
         _ => None,
     };
+    loop {
+        let end = end_of_header(reading, &mut pieces, delimiter.unwrap_or(b','));
+        if let (true, Stream::Broken(error)) = (pieces.buffer.is_empty(), &pieces.state) {
+            let problem = (SkipKind::Damaged, format!("the compressed data is damaged ({error})"));
+            return Err(reading.skipped(source, None, Some(0), problem, &[]));
+        }
+        if pieces.buffer.is_empty() {
+            return Ok(None);
+        }
+        let first = pieces.take(end);
+        if first.trim_ascii().is_empty() {
+            continue; // blank lines in front of the header
+        }
+        return match Header::parse(&first, delimiter, &reading.names) {
+            Ok(header) => Ok(Some((pieces, header))),
+            Err(problem) => Err(reading.skipped(source, None, Some(0), problem, &first)),
+        };
+    }
+}
+
+/// Where the first record in the buffer ends; reads on until it is known.
+fn end_of_header(reading: &Reading<'_>, pieces: &mut Pieces<'_>, delimiter: u8) -> usize {
     let mut splitter = Splitter::FieldStart;
     let mut scanned = 0;
-    let end = loop {
-        pieces.fill();
-        // A header has no delimiter in quotes that would matter for finding its end.
+    loop {
         let unread = pieces.buffer[scanned..].iter().zip(scanned + 1..);
-        let found =
-            { unread }.find_map(|(&byte, end)| splitter.ends_at(byte, delimiter.unwrap_or(b',')).then_some(end));
+        if let Some(end) = { unread }.find_map(|(&byte, end)| splitter.ends_at(byte, delimiter).then_some(end)) {
+            return end;
+        }
         scanned = pieces.buffer.len();
-        if let Some(end) = found {
-            break end;
+        if !matches!(pieces.state, Stream::Open) || scanned > reading.most_bytes() {
+            return scanned;
         }
-        if !matches!(pieces.state, Stream::Open) || pieces.buffer.len() > reading.most_bytes() {
-            break pieces.buffer.len();
-        }
-    };
-    if pieces.buffer.is_empty()
-        && let Stream::Broken(error) = &pieces.state
-    {
-        let problem = (SkipKind::Damaged, format!("the compressed data is damaged ({error})"));
-        return Err(reading.skipped(source, None, Some(0), problem, &[]));
-    }
-    let first = pieces.take(end);
-    match Header::parse(&first, delimiter, &reading.names) {
-        Ok(header) => Ok((pieces, header)),
-        Err(problem) => Err(reading.skipped(source, None, Some(0), problem, &first)),
+        pieces.fill();
     }
 }
 

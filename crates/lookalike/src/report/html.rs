@@ -136,9 +136,10 @@ pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> 
 impl Findings<'_> {
     /// The similarity that decides, where one does.
     fn threshold(&self) -> Option<f64> {
+        let earlier = self.earlier.as_ref().map(|earlier| earlier.threshold);
         match self.plan.decision {
-            Decision::Jaccard { threshold } => Some(self.reclustered_at.unwrap_or(threshold)),
-            Decision::Agreement { .. } => self.reclustered_at,
+            Decision::Jaccard { threshold } => Some(earlier.unwrap_or(threshold)),
+            Decision::Agreement { .. } => earlier,
         }
     }
 }

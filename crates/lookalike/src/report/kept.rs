@@ -6,19 +6,18 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_array::BooleanArray;
 use arrow_select::filter::filter_record_batch;
-use parquet::arrow::ArrowWriter;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
 use crate::page::PageId;
 use crate::read::compression::Compression;
-use crate::read::{Format, Source};
+use crate::read::{Format, Source, open_parquet as open_file};
 use crate::report::Findings;
 use crate::report::table::parquet_error;
 
@@ -29,7 +28,7 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool)
     for (source, index) in findings.reading.sources.iter().zip(0u32..) {
         let pages = findings.pages.pages_of(index);
         let is_kept = |page: PageId| findings.fates[page as usize].keeps(page);
-        let target = directory.join(&source.name);
+        let target = target(directory, source);
         if source.format.is_page_file() {
             if pages.into_iter().any(is_kept) {
                 list.push_str(&source.display);
@@ -41,9 +40,6 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool)
             }
             continue;
         }
-        if pages.is_empty() {
-            continue; // nothing in it could be used
-        }
         create_parent(&target)?;
         match source.format {
             Format::Parquet => {
@@ -53,8 +49,10 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool)
             }
             _ => {
                 let mut ranges: Vec<(u64, u64)> = Vec::new();
-                if let Some(header_bytes) = findings.reading.header_bytes(index) {
-                    ranges.push((0, header_bytes));
+                match findings.reading.header_bytes(index) {
+                    Some(header_bytes) => ranges.push((0, header_bytes)),
+                    None if source.format != Format::Jsonl => continue, // no table: reported as skipped
+                    None => {}
                 }
                 for page in pages.filter(|&page| is_kept(page)) {
                     let place = findings.pages.place(page);
@@ -68,11 +66,25 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool)
             }
         }
     }
-    let list_path = directory.join("kept.txt");
-    if !list.is_empty() && !list_path.exists() {
+    let list_path = directory.join(LIST);
+    if !list.is_empty() {
         fs::write(&list_path, list).map_err(Error::io(&list_path, "write"))?;
     }
     Ok(())
+}
+
+/// The list of kept page files.
+const LIST: &str = "kept.txt";
+
+/// Where the kept part of a source goes.
+fn target(directory: &Path, source: &Source) -> PathBuf {
+    // A page file of that name makes way for the list.
+    directory.join(if source.name == LIST { "kept.txt~2" } else { &source.name })
+}
+
+/// Whether page files were copied into `directory`.
+pub(crate) fn has_copies(directory: &Path, sources: &[Source]) -> bool {
+    sources.iter().any(|source| source.format.is_page_file() && target(directory, source).exists())
 }
 
 fn create_parent(target: &Path) -> Result<()> {
@@ -91,27 +103,41 @@ fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<
         let mut file = file;
         for &(start, end) in ranges {
             io::Seek::seek(&mut from, io::SeekFrom::Start(start)).map_err(Error::io(&source.path, "read"))?;
-            io::copy(&mut Read::take(&from, end - start), &mut file).map_err(Error::io(target, "write"))?;
+            let copied =
+                io::copy(&mut Read::take(&from, end - start), &mut file).map_err(Error::io(target, "write"))?;
+            if copied != end - start {
+                return Err(shorter(source));
+            }
         }
         return Ok(());
     }
     let mut reader = source.compression.open(&source.path).map_err(Error::io(&source.path, "read"))?;
+    let mut is_short = false;
     let fill = |writer: &mut dyn Write| {
         let mut at = 0;
         for &(start, end) in ranges {
             io::copy(&mut reader.by_ref().take(start - at), &mut io::sink())?;
-            io::copy(&mut reader.by_ref().take(end - start), writer)?;
+            if io::copy(&mut reader.by_ref().take(end - start), writer)? != end - start {
+                is_short = true;
+            }
             at = end;
         }
         Ok(())
     };
-    source.compression.write(file, fill).map_err(Error::io(target, "write"))
+    source.compression.write(file, fill).map_err(Error::io(target, "write"))?;
+    if is_short { Err(shorter(source)) } else { Ok(()) }
+}
+
+fn shorter(source: &Source) -> Error {
+    let reason =
+        "is shorter than it was when it was read; run lookalike dedup again when nothing writes to it".to_owned();
+    Error::BadResult { path: source.path.clone(), reason }
 }
 
 /// Copies the rows whose numbers, from 1, are in `kept`, ascending.
 fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
     let file = File::open(&source.path).map_err(Error::io(&source.path, "read"))?;
-    let Ok(builder) = ParquetRecordBatchReaderBuilder::try_new(file) else { return Ok(()) }; // reported as skipped
+    let Ok(builder) = open_file(file) else { return Ok(()) }; // reported as skipped
     let metadata = Arc::clone(builder.metadata());
     let compression = metadata
         .row_groups()
@@ -119,14 +145,15 @@ fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
         .and_then(|group| group.columns().first())
         .map(parquet::file::metadata::ColumnChunkMetaData::compression);
     let key_values = metadata.file_metadata().key_value_metadata().cloned();
-    let key_values = key_values.map(|rows| rows.into_iter().filter(|row| row.key != "ARROW:schema").collect());
     let mut properties = WriterProperties::builder().set_key_value_metadata(key_values);
     if let Some(compression) = compression {
         properties = properties.set_compression(compression);
     }
     let out = File::create(target).map_err(Error::io(target, "create"))?;
-    let mut writer = ArrowWriter::try_new(out, Arc::clone(builder.schema()), Some(properties.build()))
-        .map_err(parquet_error(target))?;
+    // What the writer of the input noted down about types is copied as it is.
+    let options = ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
+    let schema = Arc::clone(builder.schema());
+    let mut writer = ArrowWriter::try_new_with_options(out, schema, options).map_err(parquet_error(target))?;
     let mut row = 0u64;
     for batch in builder.build().map_err(parquet_error(&source.path))? {
         let Ok(batch) = batch else { break }; // reported as skipped

@@ -5,7 +5,7 @@
 
 mod diff;
 mod html;
-mod kept;
+pub(crate) mod kept;
 mod plots;
 pub(crate) mod read_back;
 pub mod run;
@@ -27,7 +27,7 @@ use crate::page_table::PageTable;
 use crate::read::Reading;
 use crate::verify::Verified;
 use skipped::Skipped;
-use summary::Summary;
+use summary::{Capped, SourceFile, Summary};
 
 /// Everything that was found out.
 pub struct Findings<'a> {
@@ -57,8 +57,24 @@ pub struct Findings<'a> {
     pub ignored_files: u64,
     /// Records that could not be used.
     pub skipped: &'a Skipped,
-    /// The threshold of a second clustering.
-    pub reclustered_at: Option<f64>,
+    /// Sources, also those without pages.
+    pub source_count: u64,
+    /// Their size on disk.
+    pub source_bytes: u64,
+    /// What an earlier run found out, where this one only clusters again.
+    pub earlier: Option<Earlier>,
+}
+
+/// What a second clustering takes over from the run before it.
+pub struct Earlier {
+    /// The threshold of the second clustering.
+    pub threshold: f64,
+    /// Files that hold many pages each.
+    pub files: Vec<SourceFile>,
+    /// Buckets that were too common, in all.
+    pub capped_buckets: u64,
+    /// The largest of them.
+    pub capped: Vec<Capped>,
 }
 
 impl Findings<'_> {

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::{NewPage, PageStrings, PageTable};
-use crate::report::summary::SourceFile;
+use crate::report::summary::{Capped, SourceFile};
 
 /// The parts of `summary.json` that other commands need.
 #[derive(Debug, Deserialize)]
@@ -23,6 +23,10 @@ pub(crate) struct StoredSummary {
     pub(crate) config: Config,
     pub(crate) config_hash: String,
     pub(crate) files: Vec<SourceFile>,
+    pub(crate) sources: u64,
+    pub(crate) source_bytes: u64,
+    pub(crate) capped_buckets: u64,
+    pub(crate) capped: Vec<Capped>,
     pub(crate) ignored_files: u64,
     pub(crate) repeated_ids: u64,
     pub(crate) candidate_pairs: u64,
@@ -37,8 +41,12 @@ pub(crate) struct StoredPages {
     pub(crate) sources: Vec<String>,
     /// For each page the first of its identity set.
     pub(crate) first: Vec<PageId>,
-    pub(crate) by_id: HashMap<String, PageId>,
+    pub(crate) ids: PageIds,
 }
+
+/// Pages by their ids.
+#[derive(Default)]
+pub(crate) struct PageIds(HashMap<String, PageId>);
 
 /// Reads `summary.json`.
 pub(crate) fn summary(directory: &Path) -> Result<StoredSummary> {
@@ -70,7 +78,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         pages: PageTable::new(work, limit_bytes),
         sources: Vec::new(),
         first: Vec::new(),
-        by_id: HashMap::new(),
+        ids: PageIds::default(),
     };
     let mut identities: Vec<String> = Vec::new();
     for_each_batch(&directory.join("pages.parquet"), |batch| {
@@ -83,7 +91,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
                 stored.sources.push(source.value(row).to_owned());
             }
             let page = PageId::try_from(stored.pages.len()).unwrap_or(PageId::MAX);
-            stored.by_id.insert(id.value(row).to_owned(), page);
+            stored.ids.0.insert(id.value(row).to_owned(), page);
             identities.push(identity.value(row).to_owned());
             let optional =
                 |column: &arrow_array::StringArray| column.is_valid(row).then(|| column.value(row).to_owned());
@@ -102,13 +110,13 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         Ok(())
     })?;
     stored.pages.finish()?;
-    stored.first = identities.iter().map(|identity| stored.page(identity, directory)).collect::<Result<_>>()?;
+    stored.first = identities.iter().map(|identity| stored.ids.page(identity, directory)).collect::<Result<_>>()?;
     Ok(stored)
 }
 
-impl StoredPages {
+impl PageIds {
     fn page(&self, id: &str, directory: &Path) -> Result<PageId> {
-        self.by_id.get(id).copied().ok_or_else(|| Error::BadResult {
+        self.0.get(id).copied().ok_or_else(|| Error::BadResult {
             path: directory.to_path_buf(),
             reason: format!("the tables do not fit together: no page has the id '{id}'"),
         })

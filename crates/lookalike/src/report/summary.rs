@@ -90,12 +90,14 @@ pub struct SourceFile {
     pub name: String,
     /// Its format.
     pub format: Format,
+    /// Its size on disk.
+    pub bytes: u64,
     /// Pages in it.
     pub pages: u64,
 }
 
 /// A bucket that was too common to be spelled out as pairs.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Capped {
     /// The band it was found in.
     pub band: usize,
@@ -131,7 +133,7 @@ impl Summary {
         let dropped = kinds["exact"] + kinds["near"];
         let total = pages.len() as u64;
         let sizes = findings.cluster_sizes();
-        let mut capped = Vec::new();
+        let mut capped = findings.earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.capped.clone());
         for bucket in findings.verified.capped.iter().take(LISTED) {
             let example = [pages.id(bucket.example.0)?, pages.id(bucket.example.1)?];
             capped.push(Capped { band: bucket.band, size: bucket.size, leaders: bucket.leaders, example });
@@ -141,10 +143,10 @@ impl Summary {
             format_version: 1,
             config_hash: format!("{:016x}", findings.config.hash()),
             config: findings.config.clone(),
-            reclustered_at: findings.reclustered_at,
-            sources: findings.reading.sources.len() as u64,
-            source_bytes: findings.reading.sources.iter().map(|source| source.bytes).sum(),
-            files: source_files(findings),
+            reclustered_at: findings.earlier.as_ref().map(|earlier| earlier.threshold),
+            sources: findings.source_count,
+            source_bytes: findings.source_bytes,
+            files: findings.earlier.as_ref().map_or_else(|| source_files(findings), |earlier| earlier.files.clone()),
             ignored_files: findings.ignored_files,
             pages: total,
             kept: total - dropped,
@@ -161,7 +163,8 @@ impl Summary {
             near_misses: findings.verified.near_misses.len() as u64,
             clusters: sizes.len() as u64,
             largest_cluster: sizes.first().map_or(0, |row| row.1),
-            capped_buckets: findings.verified.capped.len() as u64,
+            capped_buckets: findings.earlier.as_ref().map_or(0, |earlier| earlier.capped_buckets)
+                + findings.verified.capped.len() as u64,
             capped,
             large_clusters: large_clusters(findings, &sizes)?,
             skipped: findings.skipped.counts.iter().map(|(kind, count)| (kind.name(), *count)).collect(),
@@ -176,6 +179,7 @@ fn source_files(findings: &Findings<'_>) -> Vec<SourceFile> {
         source: source.display.clone(),
         name: source.name.clone(),
         format: source.format,
+        bytes: source.bytes,
         pages: findings.pages.pages_of(index).len() as u64,
     };
     sources.map(describe).collect()

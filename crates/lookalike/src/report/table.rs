@@ -202,10 +202,10 @@ pub(crate) fn parquet_error(path: &Path) -> impl FnOnce(parquet::errors::Parquet
         let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
         while let Some(current) = cause {
             if let Some(io) = current.downcast_ref::<std::io::Error>() {
-                let source = io
+                let cause = io
                     .raw_os_error()
                     .map_or_else(|| std::io::Error::new(io.kind(), io.to_string()), std::io::Error::from_raw_os_error);
-                return Error::Io { path, action: "write", source };
+                return Error::Io { path, action: "write", cause };
             }
             cause = current.source();
         }

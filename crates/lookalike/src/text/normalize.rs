@@ -63,10 +63,11 @@ impl Normalizer {
             if is_invisible(c) {
             } else if keep_case {
                 folded.push(c);
-            } else if c == 'ς' {
-                folded.push('σ');
+            } else if c.is_ascii() {
+                folded.push(c.to_ascii_lowercase());
             } else {
-                folded.extend(c.to_lowercase());
+                // Through upper case, so that ß meets SS, ς meets Σ and ﬁ meets FI.
+                folded.extend(c.to_uppercase().flat_map(char::to_lowercase));
             }
         };
         if is_nfc_quick(run.chars()) == IsNormalized::Yes {

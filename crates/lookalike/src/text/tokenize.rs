@@ -158,6 +158,7 @@ mod tests {
     fn case_is_folded_beyond_ascii_and_kept_on_request() {
         assert_eq!(tokens("ΟΔΟΣ ΣΊΣΥΦΟΣ"), tokens("οδος σίσυφος"));
         assert_eq!(tokens("ÄRGER"), tokens("ärger"));
+        assert_eq!(tokens("STRASSE ﬁn"), tokens("Straße FIN"));
         let mut kept = Vec::new();
         Tokenizer::new(true).tokenize("Rose rose Ärger ärger", &mut kept);
         assert_ne!(kept[0], kept[1]);
