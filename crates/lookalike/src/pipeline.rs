@@ -4,7 +4,7 @@
 
 use std::ops::ControlFlow;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -275,12 +275,15 @@ impl Run<'_> {
         let mut sets = PageSets::new(self.work.path(), self.spill_limit(0.5), self.plan.hasher.functions());
         let shingles = wanted_pages.iter().map(|&page| pages.tokens[page as usize] as usize).sum();
         sets.reserve(wanted_pages.len(), shingles);
+        // Batches go round, like the readers' buffers and for the same reason.
+        let spare: Mutex<Vec<SetBatch>> = Mutex::default();
+        let spare_batches = || spare.lock().unwrap_or_else(PoisonError::into_inner);
         in_order(
             self.options.threads,
             |jobs| reading.read_wanted(&wanted, jobs),
             || Sketcher::new(self.plan, self.config.keep_case),
             |sketcher, batch: Batch| {
-                let mut read = SetBatch::default();
+                let mut read = spare_batches().pop().unwrap_or_default();
                 let mut bytes = 0;
                 batch.visit(reading, &mut |found| {
                     // Damage was reported in the first reading.
@@ -297,9 +300,11 @@ impl Run<'_> {
                 })?;
                 Ok((read, bytes))
             },
-            |(read, bytes)| {
+            |(mut read, bytes)| {
                 sets.append(&read)?;
                 self.observer.advance(bytes, read.len() as u64);
+                read.clear();
+                spare_batches().push(read);
                 Ok(ControlFlow::Continue(()))
             },
         )?;

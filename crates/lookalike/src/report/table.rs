@@ -126,6 +126,10 @@ impl TableWriter {
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
             .set_created_by("lookalike".to_owned())
+            // Ids, offsets and similarities hardly repeat: a dictionary of them is work for nothing.
+            .set_dictionary_enabled(false)
+            .set_column_dictionary_enabled("source".into(), true)
+            .set_column_dictionary_enabled("kind".into(), true)
             .build();
         let parquet =
             ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(parquet_error(&path))?;

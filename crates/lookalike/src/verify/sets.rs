@@ -38,6 +38,13 @@ impl SetBatch {
         self.ends.push((page, self.shingles.len(), self.min_values.len()));
     }
 
+    /// Forgets all pages.
+    pub fn clear(&mut self) {
+        self.ends.clear();
+        self.shingles.clear();
+        self.min_values.clear();
+    }
+
     /// Number of pages.
     #[must_use]
     pub fn len(&self) -> usize {
