@@ -27,7 +27,12 @@ macro_rules! fixed {
         impl Fixed for $item {
             const BYTES: usize = size_of::<$item>();
             fn encode(items: &[Self], bytes: &mut Vec<u8>) {
-                bytes.extend(items.iter().flat_map(|item| item.to_le_bytes()));
+                // Fixed-size copies into room that is already there: this becomes one plain copy.
+                let start = bytes.len();
+                bytes.resize(start + items.len() * Self::BYTES, 0);
+                for (room, item) in bytes[start..].chunks_exact_mut(Self::BYTES).zip(items) {
+                    room.copy_from_slice(&item.to_le_bytes());
+                }
             }
             fn decode(bytes: &[u8], items: &mut Vec<Self>) {
                 items.extend(bytes.chunks_exact(Self::BYTES).map(|chunk| {

@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_128;
 use crate::feature::shingle::{into_set, shingles};
 use crate::method::Plan;
 use crate::page::RawPage;
+use crate::spill::Fixed;
 use crate::text::PageReader;
 
 /// Titles longer than this are cut.
@@ -65,7 +66,7 @@ impl<'p> Sketcher<'p> {
             self.title.extend(word.chars().take(TITLE_CHARS));
         }
         self.bytes.clear();
-        self.bytes.extend(tokens.iter().flat_map(|token| token.to_le_bytes()));
+        u64::encode(tokens, &mut self.bytes);
         shingles(tokens, self.plan.ngram, &mut self.shingles);
         PageFacts {
             tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),

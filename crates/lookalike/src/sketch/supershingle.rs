@@ -6,6 +6,8 @@
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::spill::Fixed;
+
 /// How min-values are grouped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Bands {
@@ -25,7 +27,7 @@ impl Bands {
     /// The keys of a page, in order; `bytes` is scratch space.
     pub fn keys<'a>(self, min_values: &'a [u32], bytes: &'a mut Vec<u8>) -> impl Iterator<Item = u64> + 'a {
         bytes.clear();
-        bytes.extend(min_values.iter().flat_map(|value| value.to_le_bytes()));
+        u32::encode(min_values, bytes);
         bytes.chunks_exact(self.rows * 4).zip(0u64..).map(|(band, position)| xxh3_64_with_seed(band, position))
     }
 

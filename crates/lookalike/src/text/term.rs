@@ -38,7 +38,26 @@ pub(crate) fn ascii_token_keep_case(text: &[u8], start: usize, end: usize) -> To
 #[inline]
 fn hash<const FOLD_CASE: bool>(text: &[u8], start: usize, end: usize) -> Token {
     let length = end - start;
-    let mut state = START ^ (length as u64).wrapping_mul(LENGTH_MULTIPLIER);
+    // Most words are short and do not stand at the very end of the text: no loop, no copy.
+    if let (true, Some(bytes)) = (length <= 8, text.get(start..start + 8).and_then(|slice| slice.try_into().ok())) {
+        let word = u64::from_le_bytes(bytes);
+        let word = if FOLD_CASE { word | FOLD } else { word } & LOW_BYTES[length];
+        return finish(folded_multiply(initial(length) ^ word, WORD_MULTIPLIER));
+    }
+    hash_any::<FOLD_CASE>(text, start, end)
+}
+
+/// Ones in the lowest bytes, by their number.
+const LOW_BYTES: [u64; 9] =
+    [0, 0xff, 0xffff, 0xff_ffff, 0xffff_ffff, 0xff_ffff_ffff, 0xffff_ffff_ffff, 0xff_ffff_ffff_ffff, u64::MAX];
+
+#[inline]
+fn initial(length: usize) -> u64 {
+    START ^ (length as u64).wrapping_mul(LENGTH_MULTIPLIER)
+}
+
+fn hash_any<const FOLD_CASE: bool>(text: &[u8], start: usize, end: usize) -> Token {
+    let mut state = initial(end - start);
     let mut at = start;
     loop {
         let mut word = load(text, at);
@@ -47,10 +66,7 @@ fn hash<const FOLD_CASE: bool>(text: &[u8], start: usize, end: usize) -> Token {
         }
         let left = end - at;
         if left <= 8 {
-            if left < 8 {
-                word &= (1u64 << (8 * left)) - 1;
-            }
-            return finish(folded_multiply(state ^ word, WORD_MULTIPLIER));
+            return finish(folded_multiply(state ^ (word & LOW_BYTES[left]), WORD_MULTIPLIER));
         }
         state = folded_multiply(state ^ word, WORD_MULTIPLIER);
         at += 8;
