@@ -131,7 +131,7 @@ fn environment(work: &Path) -> Result<String> {
 fn print(rows: &[Row], documents: usize, megabytes: f64) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{documents} documents, {megabytes:.0} MB, one file; median of {REPEATS} runs\n")?;
-    writeln!(out, "| job | MB per CPU-second | CPU s | wall s | peak memory | ours is | found |")?;
+    writeln!(out, "| job | MB per CPU-second | CPU s | wall s | peak memory | we are faster | found |")?;
     writeln!(out, "|---|---|---|---|---|---|---|")?;
     for row in rows {
         writeln!(
