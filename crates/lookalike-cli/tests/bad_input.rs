@@ -9,7 +9,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ran, dedup, documents, fates, lookalike, run, sentence, summary, write_jsonl};
+use common::{Ran, dedup, documents, fates, lookalike, run, sentence, summary, table, write_jsonl};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -196,7 +196,7 @@ fn a_hundred_thousand_nested_tags() {
     );
     let (ran, root) = run_on("deep.html", deep.as_bytes(), &[]);
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    assert_eq!(common::table(&root.path().join("out/pages.parquet"))[0]["tokens"], "50");
+    assert_eq!(table(&root.path().join("out/pages.parquet"))[0]["tokens"], "50");
 }
 
 #[test]
@@ -444,30 +444,48 @@ fn pipes_are_read_as_files_are() {
     }
 }
 
+/// The number of rows of a Parquet file, whatever its columns are.
+fn rows(path: &Path) -> usize {
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    let reader = SerializedFileReader::new(File::open(path).unwrap()).unwrap();
+    usize::try_from(reader.metadata().file_metadata().num_rows()).unwrap()
+}
+
 #[test]
 fn damaged_parquet_is_skipped_and_the_rest_is_done() {
     let root = tempfile::tempdir().unwrap();
     let (good, bad) = (root.path().join("good.jsonl"), root.path().join("bad.parquet"));
     write_jsonl(&good, &documents());
     let text: arrow_array::ArrayRef = std::sync::Arc::new(arrow_array::StringArray::from(vec![sentence(1, 30); 50]));
-    let batch = arrow_array::RecordBatch::try_from_iter([("text", text)]).unwrap();
+    let other: arrow_array::ArrayRef = std::sync::Arc::new(arrow_array::UInt32Array::from_iter_values(0..50));
+    let batch = arrow_array::RecordBatch::try_from_iter([("text", text), ("other", other)]).unwrap();
     let mut writer = parquet::arrow::ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
     writer.write(&batch).unwrap();
     let bytes = writer.into_inner().unwrap();
     // Every eighth byte, one at a time: no damage may stop the run.
-    let (mut skipped, mut read) = (0, 0);
+    let (mut skipped, mut read, mut refused) = (0, 0, 0);
+    let output = root.path().join("out");
     for at in (4..bytes.len() - 8).step_by(8) {
         let mut damaged = bytes.clone();
         damaged[at] ^= 0x55;
         fs::write(&bad, &damaged).unwrap();
-        let ran = dedup(&[&good, &bad], &root.path().join("out"), &["--exact-only", "--quiet"]);
+        let ran = dedup(&[&good, &bad], &output, &["--exact-only", "--quiet", "--min-tokens", "0"]);
         match ran.code {
-            0 => read += 1,
+            0 => {
+                // What counts as kept is there.
+                read += 1;
+                let clusters = table(&output.join("clusters.parquet"));
+                let kept =
+                    clusters.iter().filter(|row| row["kept"] == "true" && row["id"].starts_with("bad.parquet")).count();
+                assert_eq!(rows(&output.join("kept/bad.parquet")), kept, "byte {at}");
+            }
             3 => skipped += 1,
+            // A column that is not compared is damaged: its rows cannot be copied, and that is said.
+            1 if ran.stderr.contains("bad.parquet") => refused += 1,
             code => panic!("byte {at}: exit code {code}: {}", ran.stderr),
         }
     }
-    assert!(skipped > 10 && read > 0, "{skipped} {read}");
+    assert!(skipped > 10 && read > 0, "{skipped} {read} {refused}");
 }
 
 #[test]
@@ -487,6 +505,14 @@ fn tables_with_bad_quotes_lose_only_the_bad_records() {
     let (ran, root) = run_on("table.csv", giant.as_bytes(), &["--max-page", "100KB"]);
     assert_eq!(ran.code, 3, "{}", ran.stderr);
     assert_eq!(fates(&root.path().join("out")).into_keys().collect::<Vec<_>>(), ["1", "3"]);
+    // The same in quotes, with line breaks in it.
+    let quoted = giant.replace(&"word ".repeat(300_000), &format!("\"{}\"", "word \n".repeat(300_000)));
+    let (ran, root) = run_on("table.csv", quoted.as_bytes(), &["--max-page", "100KB"]);
+    assert!(ran.code == 3 && ran.stderr.contains("too_large"), "{}", ran.stderr);
+    assert_eq!(fates(&root.path().join("out")).into_keys().collect::<Vec<_>>(), ["1", "3"]);
+    // A row of empty fields is an empty page, not a blank line.
+    let (ran, root) = run_on("table.tsv", b"id\ttext\n\t\nx\ty\n", &[]);
+    assert_eq!((ran.code, summary(&root.path().join("out"))["kinds"]["empty"].clone()), (0, 1.into()));
     let (ran, _) = run_on("empty.csv", b"", &[]);
     assert!(ran.code == 1 && ran.stderr.contains("the files hold no records"), "{}", ran.stderr);
 }

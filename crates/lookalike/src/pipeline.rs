@@ -208,14 +208,14 @@ impl Run<'_> {
                         Ok(page) => {
                             out.push(&page, sketcher, &reading.sources[page.source as usize], self.config, min_tokens);
                         }
-                        Err(record) => out.skipped.push((out.rows.len(), record)),
+                        Err(record) => out.skipped.push(record),
                     }
                     Ok(())
                 })?;
                 Ok(out)
             },
             |batch| {
-                for (_, record) in &batch.skipped {
+                for record in &batch.skipped {
                     self.observer.skipped(record);
                     skipped.add(record)?;
                 }
@@ -272,7 +272,9 @@ impl Run<'_> {
     /// Reads the candidate pages again, and only them: shingle sets and min-values.
     fn page_sets(&self, reading: &Reading<'_>, pages: &PageTable, wanted_pages: &[PageId]) -> Result<PageSets> {
         let wanted = pages.wanted(wanted_pages);
-        let mut sets = PageSets::new(self.work.path(), self.spill_limit(0.5), self.plan.hasher.functions());
+        let table_bytes = usize::try_from(pages.len() as u64 * BYTES_A_PAGE).unwrap_or(usize::MAX);
+        let limit = self.spill_limit(1.0).saturating_sub(table_bytes) / 2;
+        let mut sets = PageSets::new(self.work.path(), limit, self.plan.hasher.functions());
         let shingles = wanted_pages.iter().map(|&page| pages.tokens[page as usize] as usize).sum();
         sets.reserve(wanted_pages.len(), shingles);
         // Batches go round, like the readers' buffers and for the same reason.
@@ -367,7 +369,7 @@ struct SketchedBatch {
     rows: Vec<BatchRow>,
     strings: String,
     keys: Vec<Vec<u64>>,
-    skipped: Vec<(usize, SkippedRecord)>,
+    skipped: Vec<SkippedRecord>,
 }
 
 struct BatchRow {
@@ -394,7 +396,7 @@ impl SketchedBatch {
     ) {
         let facts = sketcher.read(page);
         let start = self.strings.len();
-        match page.id.as_deref().filter(|id| !id.is_empty()) {
+        match page.id.as_deref() {
             Some(id) => self.strings.push_str(id),
             None => self.strings.push_str(&format!("{}:{}", source.name, page.record)),
         }

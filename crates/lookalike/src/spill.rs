@@ -167,6 +167,19 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
+    #[test]
+    fn what_is_written_in_several_steps_comes_out_whole() {
+        let directory = tempfile::tempdir().unwrap();
+        let items: Vec<u64> = (0..WRITE_BYTES as u64).collect();
+        let mut spill = Spill::new(directory.path().join("items"), 1000);
+        for run in items.chunks(777) {
+            spill.append(run).unwrap();
+        }
+        spill.finish().unwrap();
+        assert!(spill.is_spilled());
+        assert_eq!(spill.read(0..spill.len(), &mut Scratch::default()).unwrap(), items);
+    }
+
     proptest! {
         #[test]
         fn what_went_in_comes_out_in_memory_and_from_a_file(

@@ -165,7 +165,7 @@ impl RecordParser {
             )
         })?;
         let named_html = header.columns.of(Role::Text).is_some_and(|column| header.names[column] == "html");
-        let some = |value: Option<&'a str>| value.filter(|value| !value.is_empty()).map(Cow::Borrowed);
+        let some = |value: Option<&'a str>| value.map(Cow::Borrowed);
         Ok(Line {
             id: some(field(Role::Id)?),
             url: some(field(Role::Url)?),

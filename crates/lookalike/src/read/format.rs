@@ -83,6 +83,9 @@ impl Format {
         if looks_like_html(head) {
             return Ok(Format::Html);
         }
+        if let Some(table) = looks_like_table(start) {
+            return Ok(table);
+        }
         let odd = head.iter().filter(|&&b| b == 0 || (b < 32 && !b"\t\n\r\x0c\x1b".contains(&b))).count();
         if head.is_empty() || odd * 100 <= head.len() {
             Ok(Format::Text)
@@ -102,6 +105,24 @@ impl std::str::FromStr for Format {
             .map(|row| row.0)
             .ok_or_else(|| format!("one of {}", Self::ALL.map(|row| row.1).join(", ")))
     }
+}
+
+/// Whether the first line names fields of ours, and the second has as many.
+fn looks_like_table(start: &[u8]) -> Option<Format> {
+    let mut lines = start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let (header, first) = (lines.next()?, lines.next().filter(|line| !line.is_empty())?);
+    for (delimiter, format) in [(b'\t', Format::Tsv), (b',', Format::Csv), (b';', Format::Csv)] {
+        let names: Vec<&[u8]> = header.split(|&byte| byte == delimiter).map(<[u8]>::trim_ascii).collect();
+        let known = |name: &&[u8]| {
+            let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
+            [&b"id"[..], b"text", b"content", b"html", b"body", b"url"].contains(&name)
+        };
+        let fields = first.iter().filter(|&&byte| byte == delimiter).count() + 1;
+        if names.len() >= 2 && fields >= names.len() && names.iter().filter(|name| known(name)).count() >= 2 {
+            return Some(format);
+        }
+    }
+    None
 }
 
 /// The ending of a name in lower case, without that of its compression.
@@ -147,6 +168,10 @@ mod tests {
         assert_eq!(Format::by_content(b" {\"text\": 1}"), Ok(Format::Jsonl));
         assert_eq!(Format::by_content(b"<!DOCTYPE html>"), Ok(Format::Html));
         assert_eq!(Format::by_content(b"Once upon a time"), Ok(Format::Text));
+        assert_eq!(Format::by_content(b"id,text\n1,\"a, b\"\n"), Ok(Format::Csv));
+        assert_eq!(Format::by_content(b"url;x;content\nu;1;c"), Ok(Format::Csv));
+        assert_eq!(Format::by_content(b"id\ttext\r\n1\ta\r\n"), Ok(Format::Tsv));
+        assert_eq!(Format::by_content(b"Dear text, dear id\nhello, you"), Ok(Format::Text));
         assert!(Format::by_content(b"[{\"text\": 1}]").is_err_and(|reason| reason.contains("jq")));
         assert!(Format::by_content(b"WARC/1.0\r\n").is_err());
         assert!(Format::by_content(b"\x7fELF\0\0\0\0\0\0").is_err());

@@ -17,7 +17,7 @@ mod source_names;
 mod stream;
 
 pub use format::Format;
-pub(crate) use parquet::open_file as open_parquet;
+pub(crate) use parquet::{guarded, open_file as open_parquet};
 pub use source::{STDIN, Source, Sources, discover, known_source};
 
 use std::borrow::Cow;
@@ -280,7 +280,7 @@ impl Batch {
                         let line = rows.line(at, &reading.names);
                         let length = line.as_ref().map_or(0, |line| line.text.len() as u64);
                         let place = Place { record, offset: None, bytes: &[] };
-                        self.hand_on(reading, &place, length, line, visit)?;
+                        self.hand_on(reading, &place, length, || line, visit)?;
                     }
                 }
                 Ok(())
@@ -306,13 +306,7 @@ impl Batch {
         if line.is_empty() {
             return Ok(());
         }
-        let length = place.bytes.len() as u64;
-        let parsed = if length > reading.max_page_bytes {
-            Err(reading.too_large(length))
-        } else {
-            jsonl::parse(line, &reading.names)
-        };
-        self.hand_on(reading, place, length, parsed, visit)
+        self.hand_on(reading, place, place.bytes.len() as u64, || jsonl::parse(line, &reading.names), visit)
     }
 
     fn visit_record(
@@ -323,16 +317,11 @@ impl Batch {
         parser: &mut csv::RecordParser,
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
-        if place.bytes.trim_ascii().is_empty() {
+        if matches!(place.bytes, b"" | b"\n" | b"\r\n") {
             return Ok(());
         }
         let length = place.bytes.len() as u64;
-        let parsed = if length > reading.max_page_bytes {
-            Err(reading.too_large(length))
-        } else {
-            parser.line(place.bytes, header, &reading.names)
-        };
-        self.hand_on(reading, place, length, parsed, visit)
+        self.hand_on(reading, place, length, || parser.line(place.bytes, header, &reading.names), visit)
     }
 
     fn visit_seek(
@@ -370,23 +359,25 @@ impl Batch {
         Ok(())
     }
 
-    fn hand_on(
+    /// The one place where a parsed record of any format becomes a page, or is skipped.
+    fn hand_on<'l>(
         &self,
         reading: &Reading<'_>,
         place: &Place<'_>,
         length: u64,
-        line: Result<Line<'_>, (SkipKind, String)>,
+        parse: impl FnOnce() -> Result<Line<'l>, (SkipKind, String)>,
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
+        let line = if length > reading.max_page_bytes { Err(reading.too_large(length)) } else { parse() };
         match line {
             Ok(line) => visit(Ok(RawPage {
                 source: self.source,
                 record: place.record,
                 offset: place.offset,
                 length,
-                id: line.id,
-                url: line.url,
-                title: line.title,
+                id: line.id.filter(|id| !id.is_empty()),
+                url: line.url.filter(|url| !url.is_empty()),
+                title: line.title.filter(|title| !title.is_empty()),
                 rank_value: line.rank_value,
                 body: Body::Text(line.text),
                 markup: line.markup,

@@ -35,7 +35,7 @@ pub(crate) fn open_file(file: File) -> parquet::errors::Result<ParquetRecordBatc
 }
 
 /// Runs `read`; a panic of the Parquet library over a damaged file is damage, not the end of the run.
-fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, (SkipKind, String)> {
+pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, (SkipKind, String)> {
     catch_unwind(AssertUnwindSafe(read))
         .map_err(|_| (SkipKind::Damaged, "cannot be read as Parquet: it is damaged".to_owned()))
 }
@@ -124,7 +124,7 @@ impl Rows {
             title: string(Role::Title),
             rank_value: self.column(Role::Rank).and_then(|column| match value(column, at) {
                 Value::Number(number) => Some(number),
-                Value::Integer(number) => Some(number as f64),
+                Value::Integer(number) => names.rank_value(&number.to_string()),
                 Value::Text(text) => names.rank_value(&text),
                 Value::Null | Value::Invalid => None,
             }),

@@ -118,7 +118,8 @@ pub(super) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
             }
             record += count;
         } else if pieces.buffer.len() > reading.most_bytes() && matches!(pieces.state, Stream::Open) {
-            let skipped = pass_over_line(reading, source, record, &mut pieces);
+            let next_line = |bytes: &[u8]| memchr(b'\n', bytes).map(|at| at + 1);
+            let skipped = pass_over(reading, source, record, &mut pieces, 0, next_line);
             if !send(Content::Skipped(skipped)) {
                 return false;
             }
@@ -133,16 +134,25 @@ pub(super) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
     }
 }
 
-/// Drops the rest of a line that is over the limit.
-fn pass_over_line(reading: &Reading<'_>, source: u32, record: u64, pieces: &mut Pieces<'_>) -> SkippedRecord {
+/// Drops a record that is over the limit. `end_in` finds its end in bytes that come one piece after
+/// the other; the first `scanned` bytes of the buffer are known not to hold it.
+fn pass_over(
+    reading: &Reading<'_>,
+    source: u32,
+    record: u64,
+    pieces: &mut Pieces<'_>,
+    mut scanned: usize,
+    mut end_in: impl FnMut(&[u8]) -> Option<usize>,
+) -> SkippedRecord {
     let start = pieces.offset;
     let first_bytes = pieces.buffer[..pieces.buffer.len().min(256)].to_vec();
     loop {
-        if let Some(end) = memchr(b'\n', &pieces.buffer) {
-            pieces.take(end + 1);
+        if let Some(end) = end_in(&pieces.buffer[scanned..]) {
+            pieces.take(scanned + end);
             break;
         }
         pieces.take(pieces.buffer.len());
+        scanned = 0;
         pieces.fill();
         if pieces.buffer.is_empty() && !matches!(pieces.state, Stream::Open) {
             break;
@@ -185,12 +195,15 @@ pub(super) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
         }
         let too_large = pieces.buffer.len() > reading.most_bytes();
         if !pieces.buffer.is_empty() && (too_large || ended) {
-            // What is left is one record that has no end.
-            let skipped = if splitter == Splitter::Quoted {
+            // What is left is one record whose end is not in sight.
+            let skipped = if ended {
                 unclosed += 1;
                 pass_over_quote(reading, source, record, unclosed, &mut pieces)
             } else {
-                pass_over_line(reading, source, record, &mut pieces)
+                let next_record = |bytes: &[u8]| {
+                    bytes.iter().position(|&byte| splitter.ends_at(byte, header.delimiter)).map(|at| at + 1)
+                };
+                pass_over(reading, source, record, &mut pieces, scanned, next_record)
             };
             if !send(Content::Skipped(skipped)) {
                 return false;

@@ -2,7 +2,9 @@
 
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
-/// Words of each text that are compared; the rest is said to be left out.
+use crate::text::is_unspaced;
+
+/// Words of each text that are compared; that there is more is said.
 const MOST_WORDS: usize = 3000;
 /// Shared words shown on each side of a difference.
 const CONTEXT_WORDS: usize = 12;
@@ -20,12 +22,82 @@ pub(super) enum Piece {
     Left(String),
     /// Only in the right text.
     Right(String),
+    /// What follows was not compared.
+    NotCompared,
+}
+
+/// A word, and whether white space follows it. In scripts without spaces every character is one.
+#[derive(Debug, Clone, Copy)]
+struct Word<'a> {
+    text: &'a str,
+    space_after: bool,
+}
+
+/// White space is no difference.
+impl PartialEq for Word<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.text == other.text
+    }
+}
+
+impl Eq for Word<'_> {}
+
+impl std::hash::Hash for Word<'_> {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        self.text.hash(state);
+    }
+}
+
+impl PartialOrd for Word<'_> {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Word<'_> {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.text.cmp(other.text)
+    }
+}
+
+fn words(text: &str) -> Vec<Word<'_>> {
+    let mut words = Vec::new();
+    for chunk in text.split_whitespace() {
+        let mut from = 0;
+        for (at, c) in chunk.char_indices().filter(|(_, c)| is_unspaced(*c)) {
+            if at > from {
+                words.push(Word { text: &chunk[from..at], space_after: false });
+            }
+            from = at + c.len_utf8();
+            words.push(Word { text: &chunk[at..from], space_after: false });
+        }
+        if from < chunk.len() {
+            words.push(Word { text: &chunk[from..], space_after: false });
+        }
+        if let Some(last) = words.last_mut() {
+            last.space_after = true;
+        }
+    }
+    words
+}
+
+fn join(words: &[Word<'_>]) -> String {
+    let mut text = String::new();
+    for (at, word) in words.iter().enumerate() {
+        text.push_str(word.text);
+        if word.space_after && at + 1 < words.len() {
+            text.push(' ');
+        }
+    }
+    text
 }
 
 /// Compares two texts.
 pub(super) fn pieces(left: &str, right: &str) -> Vec<Piece> {
-    let left: Vec<&str> = left.split_whitespace().take(MOST_WORDS).collect();
-    let right: Vec<&str> = right.split_whitespace().take(MOST_WORDS).collect();
+    let (mut left, mut right) = (words(left), words(right));
+    let is_cut = left.len() > MOST_WORDS || right.len() > MOST_WORDS;
+    left.truncate(MOST_WORDS);
+    right.truncate(MOST_WORDS);
     let mut pieces = Vec::new();
     let operations = capture_diff_slices(Algorithm::Myers, &left, &right);
     let last = operations.len().saturating_sub(1);
@@ -36,15 +108,15 @@ pub(super) fn pieces(left: &str, right: &str) -> Vec<Piece> {
                 let before = if at == 0 { 0 } else { CONTEXT_WORDS };
                 let after = if at == last { 0 } else { CONTEXT_WORDS };
                 if len <= before + after + CONTEXT_WORDS {
-                    pieces.push(Piece::Shared(words.join(" ")));
+                    pieces.push(Piece::Shared(join(words)));
                     continue;
                 }
                 if before > 0 {
-                    pieces.push(Piece::Shared(words[..before].join(" ")));
+                    pieces.push(Piece::Shared(join(&words[..before])));
                 }
                 pieces.push(Piece::Omitted(len - before - after));
                 if after > 0 {
-                    pieces.push(Piece::Shared(words[len - after..].join(" ")));
+                    pieces.push(Piece::Shared(join(&words[len - after..])));
                 }
             }
             DiffOp::Delete { old_index, old_len, .. } => {
@@ -59,14 +131,17 @@ pub(super) fn pieces(left: &str, right: &str) -> Vec<Piece> {
             }
         }
     }
+    if is_cut {
+        pieces.push(Piece::NotCompared);
+    }
     pieces
 }
 
-fn shorten(words: &[&str]) -> String {
+fn shorten(words: &[Word<'_>]) -> String {
     if words.len() <= SHOWN_WORDS {
-        return words.join(" ");
+        return join(words);
     }
-    format!("{} … ({} more words)", words[..SHOWN_WORDS].join(" "), words.len() - SHOWN_WORDS)
+    format!("{} … ({} more words)", join(&words[..SHOWN_WORDS]), words.len() - SHOWN_WORDS)
 }
 
 #[cfg(test)]
@@ -83,6 +158,24 @@ mod tests {
         assert_eq!(found[2], Piece::Left("w50".to_owned()));
         assert_eq!(found[3], Piece::Right("changed".to_owned()));
         assert_eq!(found[5], Piece::Omitted(37));
+    }
+
+    #[test]
+    fn scripts_without_spaces_are_compared_character_by_character() {
+        let found = pieces("图书馆发现古地图 today", "图书馆出现古地图 today");
+        let expected = [
+            Piece::Shared("图书馆".to_owned()),
+            Piece::Left("发".to_owned()),
+            Piece::Right("出".to_owned()),
+            Piece::Shared("现古地图 today".to_owned()),
+        ];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn texts_that_are_too_long_say_so() {
+        let long = "word ".repeat(MOST_WORDS + 1);
+        assert_eq!(pieces(&long, &long).last(), Some(&Piece::NotCompared));
     }
 
     #[test]

@@ -28,6 +28,7 @@ const SHOWN_PAIRS: usize = 3;
 const TEXT_BYTES: usize = 40_000;
 /// Words that stand for a page without a title.
 const SNIPPET_WORDS: usize = 14;
+const SNIPPET_CHARS: usize = 90;
 
 #[derive(Template)]
 #[template(path = "report.html")]
@@ -180,11 +181,11 @@ fn keep_name(keep: &Keep) -> String {
 fn curve_note(findings: &Findings<'_>) -> String {
     let bands = findings.plan.bands;
     match findings.plan.layout {
-        Some(layout) => format!(
+        Some(_) => format!(
             "{} bands of {} min-values. Of the pairs exactly at the threshold, {:.2} % are expected to be found; of those above it, more. Every pair that is found is then compared exactly.",
             bands.bands,
             bands.rows,
-            layout.recall_at_threshold * 100.0
+            bands.probability(findings.threshold().unwrap_or(1.0), 1) * 100.0
         ),
         None => format!(
             "{} supershingles of {} min-values; the curve is the chance that a pair agrees in at least {}.",
@@ -308,6 +309,12 @@ fn texts(findings: &Findings<'_>, pages: &[PageId]) -> Result<HashMap<PageId, St
     Ok(texts)
 }
 
+/// The first words of a page without a title.
+fn snippet(text: &str) -> String {
+    let words = text.split_whitespace().take(SNIPPET_WORDS).collect::<Vec<_>>().join(" ");
+    words.chars().take(SNIPPET_CHARS).chain(" …".chars()).collect()
+}
+
 struct Viewer<'a> {
     findings: &'a Findings<'a>,
     texts: HashMap<PageId, String>,
@@ -317,14 +324,9 @@ impl Viewer<'_> {
     fn page(&self, page: PageId) -> Result<PageView> {
         let mut room = Scratch::default();
         let strings = self.findings.pages.strings(page, &mut room)?;
-        let name = strings.title.map_or_else(
-            || {
-                self.texts
-                    .get(&page)
-                    .map(|text| text.split_whitespace().take(SNIPPET_WORDS).collect::<Vec<_>>().join(" ") + " …")
-            },
-            |title| Some(title.to_owned()),
-        );
+        let name = strings
+            .title
+            .map_or_else(|| self.texts.get(&page).map(|text| snippet(text)), |title| Some(title.to_owned()));
         Ok(PageView { id: strings.id.to_owned(), name: name.unwrap_or_default(), url: strings.url.map(str::to_owned) })
     }
 

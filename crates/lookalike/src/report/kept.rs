@@ -17,7 +17,7 @@ use parquet::file::properties::WriterProperties;
 use crate::error::{Error, Result};
 use crate::page::PageId;
 use crate::read::compression::Compression;
-use crate::read::{Format, Source, open_parquet as open_file};
+use crate::read::{Format, Source, guarded, open_parquet as open_file};
 use crate::report::Findings;
 use crate::report::table::parquet_error;
 
@@ -134,10 +134,26 @@ fn shorter(source: &Source) -> Error {
     Error::BadResult { path: source.path.clone(), reason }
 }
 
-/// Copies the rows whose numbers, from 1, are in `kept`, ascending.
+/// Copies the rows whose numbers, from 1, are in `kept`, ascending. All columns are read now, so
+/// damage that the first reading did not come by can show here; rows are never lost silently.
 fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
+    let copied = guarded(|| try_copy_rows(source, target, kept));
+    let failed = |(_, reason): (_, String)| Error::Parquet { path: source.path.clone(), reason };
+    let copied = copied.map_err(failed)??;
+    if copied == kept.len() as u64 {
+        return Ok(());
+    }
+    let reason = format!(
+        "only {copied} of {} kept rows can be copied: the file is damaged in a column that is not compared; mend it, or leave it out",
+        kept.len()
+    );
+    Err(Error::Parquet { path: source.path.clone(), reason })
+}
+
+/// Returns the number of rows that were copied.
+fn try_copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<u64> {
     let file = File::open(&source.path).map_err(Error::io(&source.path, "read"))?;
-    let Ok(builder) = open_file(file) else { return Ok(()) }; // reported as skipped
+    let Ok(builder) = open_file(file) else { return Ok(0) }; // reported as skipped
     let metadata = Arc::clone(builder.metadata());
     let compression = metadata
         .row_groups()
@@ -154,16 +170,17 @@ fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
     let options = ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
     let schema = Arc::clone(builder.schema());
     let mut writer = ArrowWriter::try_new_with_options(out, schema, options).map_err(parquet_error(target))?;
-    let mut row = 0u64;
+    let (mut row, mut copied) = (0u64, 0u64);
     for batch in builder.build().map_err(parquet_error(&source.path))? {
-        let Ok(batch) = batch else { break }; // reported as skipped
+        let Ok(batch) = batch else { break };
         let rows = row + 1..row + 1 + batch.num_rows() as u64;
         let mask: BooleanArray = rows.map(|number| Some(kept.binary_search(&number).is_ok())).collect();
         row += batch.num_rows() as u64;
         let filtered = filter_record_batch(&batch, &mask)
             .map_err(|error| Error::Parquet { path: target.to_path_buf(), reason: error.to_string() })?;
+        copied += filtered.num_rows() as u64;
         writer.write(&filtered).map_err(parquet_error(target))?;
     }
     writer.close().map_err(parquet_error(target))?;
-    Ok(())
+    Ok(copied)
 }

@@ -10,6 +10,8 @@ pub mod site;
 pub mod term;
 pub mod tokenize;
 
+pub(crate) use normalize::is_unspaced;
+
 use crate::page::{Body, Markup, RawPage, Token};
 use html::PageText;
 use tokenize::Tokenizer;

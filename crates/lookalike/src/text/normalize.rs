@@ -105,7 +105,7 @@ fn is_invisible(c: char) -> bool {
 }
 
 /// Scripts written without spaces between words.
-fn is_unspaced(c: char) -> bool {
+pub(crate) fn is_unspaced(c: char) -> bool {
     matches!(c,
         '\u{0e00}'..='\u{0eff}'     // Thai, Lao
         | '\u{1000}'..='\u{109f}'   // Myanmar

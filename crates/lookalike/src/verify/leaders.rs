@@ -47,15 +47,21 @@ pub fn compare(
     let mut compared = 0;
     for &member in &members {
         let mut matched = false;
+        // Of what a member just misses only the closest is kept: a template has many near misses.
+        let mut closest: Option<ScoredPair> = None;
         for &leader in &leaders {
             let pair = sets.compare(leader, member, plan, room)?;
             compared += 1;
-            let verdict = plan.decision.verdict(&pair);
-            matched |= verdict == Verdict::Accepted;
-            if verdict != Verdict::Rejected {
-                found.push(pair);
+            match plan.decision.verdict(&pair) {
+                Verdict::Accepted => {
+                    matched = true;
+                    found.push(pair);
+                }
+                Verdict::NearMiss if closest.is_none_or(|best| pair.score > best.score) => closest = Some(pair),
+                Verdict::NearMiss | Verdict::Rejected => {}
             }
         }
+        found.extend(closest);
         if !matched && leaders.len() < MOST_LEADERS {
             leaders.push(member);
         }
