@@ -271,52 +271,6 @@ fn every_format_and_compression_gives_the_same_fates() {
 }
 
 #[test]
-fn the_same_bytes_for_any_threads_and_any_order_of_the_inputs_with_every_keep_policy() {
-    let root = tempfile::tempdir().unwrap();
-    let documents = documents();
-    let mut inputs = Vec::new();
-    for (number, part) in documents.chunks(documents.len() / 5 + 1).enumerate() {
-        let path = root.path().join(format!("part-{number}.jsonl"));
-        write_jsonl(&path, part);
-        inputs.push(path);
-    }
-    let packed = root.path().join("part-9.jsonl.gz");
-    let mut encoder = GzEncoder::new(File::create(&packed).unwrap(), Compression::default());
-    encoder.write_all(common::Document { id: "again".to_owned(), ..documents[7].clone() }.json().as_bytes()).unwrap();
-    encoder.finish().unwrap();
-    inputs.push(packed);
-    let mut kept_pages = BTreeSet::new();
-    for keep in ["first", "longest", "newest", "shortest-url", "max:score"] {
-        let mut first = None;
-        for (threads, order) in [("1", [0, 1, 2, 3, 4, 5]), ("2", [5, 3, 1, 0, 2, 4]), ("4", [2, 4, 0, 5, 1, 3])] {
-            let output = root.path().join(format!("out-{threads}"));
-            let shuffled: Vec<&Path> = order.iter().map(|&at| inputs[at].as_path()).collect();
-            let ran = dedup(&shuffled, &output, &["--keep", keep, "--threads", threads, "--jsonl"]);
-            assert_eq!(ran.code, 0, "{}", ran.stderr);
-            let bytes = contents(&output);
-            assert!(bytes.len() >= 15, "{:?}", bytes.keys());
-            match &first {
-                None => first = Some(bytes),
-                Some(first) => {
-                    for (name, content) in first {
-                        assert!(
-                            bytes.get(name) == Some(content),
-                            "{name} differs with {threads} threads and --keep {keep}"
-                        );
-                    }
-                    assert_eq!(first.len(), bytes.len());
-                }
-            }
-        }
-        let output = root.path().join("out-1");
-        kept_pages.insert(
-            fates(&output).into_iter().filter(|(id, fate)| *id == fate.1).map(|(id, _)| id).collect::<Vec<_>>(),
-        );
-    }
-    assert_eq!(kept_pages.len(), 5, "every policy keeps other pages");
-}
-
-#[test]
 fn keep_policies_do_what_they_say() {
     let root = tempfile::tempdir().unwrap();
     let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
