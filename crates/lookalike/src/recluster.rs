@@ -218,11 +218,7 @@ fn count_skipped(directory: &Path) -> Result<Skipped> {
             path: path.clone(),
             reason: format!("cannot be understood: {error}"),
         })?;
-        let count = skipped.counts.entry(record.kind).or_default();
-        *count += 1;
-        if *count == 1 {
-            skipped.examples.push(record);
-        }
+        skipped.count(&record);
     }
     Ok(skipped)
 }

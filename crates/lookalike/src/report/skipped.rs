@@ -12,8 +12,7 @@ pub struct SkippedLog {
     path: PathBuf,
     file: BufWriter<File>,
     strict: bool,
-    counts: BTreeMap<SkipKind, u64>,
-    examples: Vec<SkippedRecord>,
+    skipped: Skipped,
 }
 
 /// How many records were skipped, and the first of each kind.
@@ -25,6 +24,17 @@ pub struct Skipped {
     pub examples: Vec<SkippedRecord>,
 }
 
+impl Skipped {
+    /// Counts a record.
+    pub fn count(&mut self, record: &SkippedRecord) {
+        let count = self.counts.entry(record.kind).or_default();
+        *count += 1;
+        if *count == 1 {
+            self.examples.push(record.clone());
+        }
+    }
+}
+
 impl SkippedLog {
     /// An empty list at `path`.
     ///
@@ -32,7 +42,7 @@ impl SkippedLog {
     /// When the file cannot be created.
     pub fn create(path: &Path, strict: bool) -> Result<SkippedLog> {
         let file = BufWriter::new(File::create(path).map_err(Error::io(path, "create"))?);
-        Ok(SkippedLog { path: path.to_path_buf(), file, strict, counts: BTreeMap::new(), examples: Vec::new() })
+        Ok(SkippedLog { path: path.to_path_buf(), file, strict, skipped: Skipped::default() })
     }
 
     /// Adds a record.
@@ -43,11 +53,7 @@ impl SkippedLog {
         if self.strict {
             return Err(Error::Strict(record.clone()));
         }
-        let count = self.counts.entry(record.kind).or_default();
-        *count += 1;
-        if *count == 1 {
-            self.examples.push(record.clone());
-        }
+        self.skipped.count(record);
         serde_json::to_writer(&mut self.file, record)
             .map_err(std::io::Error::from)
             .and_then(|()| self.file.write_all(b"\n"))
@@ -60,6 +66,6 @@ impl SkippedLog {
     /// When the file cannot be written.
     pub fn finish(mut self) -> Result<Skipped> {
         self.file.flush().map_err(Error::io(&self.path, "write"))?;
-        Ok(Skipped { counts: self.counts, examples: self.examples })
+        Ok(self.skipped)
     }
 }

@@ -10,6 +10,8 @@ pub mod site;
 pub mod term;
 pub mod tokenize;
 
+use std::borrow::Cow;
+
 pub(crate) use normalize::is_unspaced;
 
 use crate::page::{Body, Markup, RawPage, Token};
@@ -33,19 +35,12 @@ impl PageReader {
     /// The page's tokens, in order, and its title where the markup gives one.
     pub fn tokens(&mut self, page: &RawPage<'_>) -> (&[Token], Option<&str>) {
         self.tokens.clear();
-        let decoded;
-        let text = match &page.body {
-            Body::Text(text) => text.as_ref(),
-            Body::Bytes(bytes) => {
-                decoded = charset::decode(bytes, None);
-                decoded.text.as_ref()
-            }
-        };
-        if !is_html(page.markup, text) {
-            self.tokenizer.tokenize(text, &mut self.tokens);
+        let text = unicode(&page.body);
+        if !is_html(page.markup, &text) {
+            self.tokenizer.tokenize(&text, &mut self.tokens);
             return (&self.tokens, None);
         }
-        html::extract(text, page.url.as_deref(), &mut self.page);
+        html::extract(&text, page.url.as_deref(), &mut self.page);
         let mut from = 0;
         for image in &self.page.images {
             self.tokenizer.tokenize(&self.page.text[from..image.at], &mut self.tokens);
@@ -58,16 +53,21 @@ impl PageReader {
 
     /// The page's text as people read it.
     pub fn text(&mut self, page: &RawPage<'_>) -> String {
-        let text = match &page.body {
-            Body::Text(text) => text.as_ref().into(),
-            Body::Bytes(bytes) => charset::decode(bytes, None).text,
-        };
+        let text = unicode(&page.body);
         if is_html(page.markup, &text) {
             html::extract(&text, page.url.as_deref(), &mut self.page);
             self.page.text.clone()
         } else {
             text.into_owned()
         }
+    }
+}
+
+/// A page's body as Unicode.
+fn unicode<'a>(body: &'a Body<'_>) -> Cow<'a, str> {
+    match body {
+        Body::Text(text) => Cow::Borrowed(text),
+        Body::Bytes(bytes) => charset::decode(bytes, None).text,
     }
 }
 

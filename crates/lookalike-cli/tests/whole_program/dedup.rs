@@ -1,7 +1,4 @@
 //! The main job on the real binary: what it finds, what it writes, that it is the same every time.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::{self, File};
@@ -10,10 +7,10 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::Arc;
 
-use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
-use common::{
+use crate::common::{
     contents, decompressed, dedup, documents, fates, lookalike, newsroom, run, sentence, summary, table, write_jsonl,
 };
+use arrow_array::{ArrayRef, RecordBatch, StringArray, UInt32Array};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -163,7 +160,7 @@ fn write_csv(path: &Path, delimiter: char) {
 
 fn write_parquet(path: &Path) {
     let documents = documents();
-    let column = |field: fn(&common::Document) -> &str| {
+    let column = |field: fn(&crate::common::Document) -> &str| {
         Arc::new(StringArray::from_iter_values(documents.iter().map(field))) as ArrayRef
     };
     let batch = RecordBatch::try_from_iter([
@@ -276,9 +273,9 @@ fn keep_policies_do_what_they_say() {
     let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
     let documents = documents();
     write_jsonl(&input, &documents);
-    let by_id: HashMap<&str, &common::Document> =
+    let by_id: HashMap<&str, &crate::common::Document> =
         documents.iter().map(|document| (document.id.as_str(), document)).collect();
-    type Better = fn(&common::Document, &common::Document) -> bool;
+    type Better = fn(&crate::common::Document, &crate::common::Document) -> bool;
     let policies: [(&str, Better); 4] = [
         ("longest", |a, b| a.text.split_whitespace().count() >= b.text.split_whitespace().count()),
         ("newest", |a, b| a.date >= b.date),
@@ -298,8 +295,8 @@ fn little_memory_spills_to_disk_and_changes_nothing() {
     let root = tempfile::tempdir().unwrap();
     let (input, plenty, little) =
         (root.path().join("docs.jsonl"), root.path().join("plenty"), root.path().join("little"));
-    let documents: Vec<common::Document> = (0..3000)
-        .map(|number| common::Document {
+    let documents: Vec<crate::common::Document> = (0..3000)
+        .map(|number| crate::common::Document {
             id: format!("{number:080}"),
             text: sentence(number % 2000, 400) + if number >= 2000 { " tail" } else { "" },
             url: String::new(),
@@ -349,11 +346,11 @@ fn a_crowded_bucket_is_capped_reported_and_still_deduplicated() {
     let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
     // 400 pages that differ in one word in the middle: every bucket holds nearly all of them.
     let base = sentence(1, 300);
-    let documents: Vec<common::Document> = (0..400)
+    let documents: Vec<crate::common::Document> = (0..400)
         .map(|number| {
             let mut words: Vec<String> = base.split(' ').map(str::to_owned).collect();
             words[150] = format!("unique{number}");
-            common::Document {
+            crate::common::Document {
                 id: format!("p{number:03}"),
                 text: words.join(" "),
                 url: String::new(),
@@ -412,7 +409,7 @@ fn shingle_decides_by_supershingles_and_reports_b_similarity() {
     let long = |number: usize| {
         let mut words: Vec<String> = sentence(number / 2, 600).split(' ').map(str::to_owned).collect();
         words[number % 2 * 300] = "changed".to_owned();
-        common::Document {
+        crate::common::Document {
             id: format!("d{number}"),
             text: words.join(" "),
             url: String::new(),

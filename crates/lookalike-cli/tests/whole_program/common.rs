@@ -1,5 +1,4 @@
 //! What the whole-program tests share: the real binary, small corpora, and a reader of results.
-#![allow(dead_code)] // each test file uses a part of it
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

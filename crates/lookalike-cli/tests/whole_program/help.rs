@@ -1,9 +1,6 @@
 //! What the program says about itself.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
-mod common;
-
-use common::{lookalike, run};
+use crate::common::{lookalike, run};
 
 fn help(arguments: &[&str]) -> String {
     let ran = run(lookalike().args(arguments).env("COLUMNS", "100"));

@@ -1,7 +1,4 @@
 //! Garbage in, report out: every kind of bad input on the real binary.
-#![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
-
-mod common;
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -9,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::Command;
 
-use common::{Ran, dedup, documents, fates, lookalike, run, sentence, summary, table, write_jsonl};
+use crate::common::{Ran, dedup, documents, fates, lookalike, run, sentence, summary, table, write_jsonl};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -140,7 +137,7 @@ fn a_file_in_which_nothing_is_usable() {
 #[test]
 fn a_truncated_gzip_gives_what_comes_before_the_damage() {
     let documents = documents();
-    let lines: String = documents.iter().map(common::Document::json).collect();
+    let lines: String = documents.iter().map(crate::common::Document::json).collect();
     let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
     encoder.write_all(lines.as_bytes()).unwrap();
     let mut bytes = encoder.finish().unwrap();
@@ -151,7 +148,7 @@ fn a_truncated_gzip_gives_what_comes_before_the_damage() {
     let pages = fates(&root.path().join("out")).len();
     assert!(pages > 10 && pages < documents.len(), "{pages}");
     // The kept file is whole again.
-    let kept = common::decompressed(&root.path().join("out/kept/cut.jsonl.gz"));
+    let kept = crate::common::decompressed(&root.path().join("out/kept/cut.jsonl.gz"));
     assert!(lines.as_bytes().starts_with(kept.split(|&b| b == b'\n').next().unwrap()) && kept.ends_with(b"\n"));
 }
 
@@ -273,7 +270,7 @@ fn a_disk_that_fills_is_said_and_leaves_nothing() {
     let root = tempfile::tempdir().unwrap();
     let input = root.path().join("docs.jsonl");
     // More kept bytes than the disk has, whatever is dropped.
-    let many: Vec<common::Document> = (0..40)
+    let many: Vec<crate::common::Document> = (0..40)
         .flat_map(|round| {
             documents().into_iter().map(move |mut d| {
                 d.text = format!("{} {}", sentence(round * 100_000 + usize::try_from(d.score).unwrap(), 200), d.id);
@@ -384,12 +381,12 @@ fn recluster_notices_that_the_input_has_changed() {
     let (input, output) = (root.path().join("docs.jsonl"), root.path().join("out"));
     write_jsonl(&input, &documents());
     assert_eq!(dedup(&[&input], &output, &[]).code, 0);
-    let before = common::contents(&output);
+    let before = crate::common::contents(&output);
     write_jsonl(&input, &documents()[1..]);
     let ran = run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.9"]));
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("is not the file it was"), "{}", ran.stderr);
-    assert!(common::contents(&output) == before);
+    assert!(crate::common::contents(&output) == before);
     fs::remove_file(&input).unwrap();
     let ran = run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.9"]));
     assert!(ran.code == 1 && ran.stderr.contains("is not there now"), "{}", ran.stderr);
@@ -423,7 +420,7 @@ fn sources_of_one_name_all_keep_their_records() {
         .args(["dedup", "dd", "x/a.jsonl", "y/a.jsonl", "--output"])
         .arg(&output));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
-    let kept: Vec<Vec<u8>> = common::contents(&output.join("kept")).into_values().collect();
+    let kept: Vec<Vec<u8>> = crate::common::contents(&output.join("kept")).into_values().collect();
     assert_eq!(kept.len(), 3);
     for input in inputs {
         assert!(kept.contains(&fs::read(input).unwrap()));

@@ -1,14 +1,11 @@
 //! Same input, same bytes out: any threads, any order of the arguments, any memory.
-#![allow(clippy::unwrap_used)] // in a test, failing is the point
-
-mod common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 
-use common::{contents, dedup, documents, fates, sentence, summary, write_jsonl};
+use crate::common::{contents, dedup, documents, fates, sentence, summary, write_jsonl};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
@@ -24,7 +21,9 @@ fn the_same_bytes_for_any_threads_and_any_order_of_the_inputs_with_every_keep_po
     }
     let packed = root.path().join("part-9.jsonl.gz");
     let mut encoder = GzEncoder::new(File::create(&packed).unwrap(), Compression::default());
-    encoder.write_all(common::Document { id: "again".to_owned(), ..documents[7].clone() }.json().as_bytes()).unwrap();
+    encoder
+        .write_all(crate::common::Document { id: "again".to_owned(), ..documents[7].clone() }.json().as_bytes())
+        .unwrap();
     encoder.finish().unwrap();
     inputs.push(packed);
     let mut kept_pages = BTreeSet::new();
@@ -68,7 +67,7 @@ fn the_same_bytes_with_many_batches_crowded_buckets_chains_and_little_memory() {
         let words: Vec<String> = sentence(number / 12, 520).split(' ').map(str::to_owned).collect();
         let shift = number % 12 * 9;
         let text = words[shift..shift + 400].join(" ");
-        common::Document { id: format!("p{number}"), text, url: String::new(), score: 0, date: String::new() }
+        crate::common::Document { id: format!("p{number}"), text, url: String::new(), score: 0, date: String::new() }
     };
     write_jsonl(&input, &(0..2400).map(page).collect::<Vec<_>>());
     assert!(fs::metadata(&input).unwrap().len() > 4 << 20);

@@ -1,0 +1,8 @@
+//! The real binary, from arguments to files.
+#![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
+
+mod bad_input;
+mod common;
+mod dedup;
+mod help;
+mod same_bytes;
