@@ -1,6 +1,7 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
 mod peers;
+mod sketching;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -40,11 +41,14 @@ enum Command {
         #[arg(long)]
         alone: bool,
     },
+    /// Sketching alone, one thread, as a multiple of mixing each token's hash once more
+    Sketching,
 }
 
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Generate { output, documents } => generate(&output, documents),
+        Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
     }
 }

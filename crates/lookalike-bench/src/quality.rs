@@ -63,6 +63,7 @@ pub fn measure(texts: &[String], threshold: f64, directory: &Path) -> Result<Qua
         force: false,
         jsonl: false,
         copy_kept: false,
+        seeds: Vec::new(),
     };
     let summary = dedup(&config, &options, &Silent)?.summary;
     let expected = all_pairs(texts, config.ngram, threshold, config.min_tokens as usize);

@@ -3,8 +3,9 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use lookalike::config::{Keep, parse_bytes};
+use lookalike::config::Keep;
 use lookalike::read::Format;
+use lookalike::size::parse_bytes;
 
 /// Finds the pages that are the same page.
 ///
@@ -49,6 +50,9 @@ Examples:
 
   Keep the best document of each group, not the first
     lookalike dedup docs.parquet --keep max:quality --output out
+
+  The same stories in different page frames, as in a web archive
+    lookalike dedup crawl/ --method spotsigs --output out
 
   How long would it take, and how much memory and disk?
     lookalike dedup crawl.jsonl.gz --output out --dry-run
@@ -95,21 +99,50 @@ pub(crate) struct MethodArguments {
     #[arg(short, long, value_enum, default_value_t = MethodName::Minhash)]
     pub(crate) method: MethodName,
 
-    /// Exact Jaccard similarity, 0..1, from which two pages are near-duplicates (minhash) [default: 0.7]
+    /// Similarity, 0..1, from which two pages are near-duplicates [default: 0.7; spotsigs: 0.25]
+    /// (minhash, bloom, spotsigs)
     #[arg(short, long, value_name = "T")]
     pub(crate) threshold: Option<f64>,
 
-    /// Equal supershingles, 1..6, from which two pages are near-duplicates (shingle) [default: 2]
+    /// Equal supershingles, 1..6, from which two pages are near-duplicates [default: 2]
+    /// (shingle, combined, routed)
     #[arg(long, value_name = "N")]
     pub(crate) agree: Option<u32>,
 
-    /// Words in an n-gram [default: 5 for minhash, 8 for shingle]
+    /// Equal bits of a projection from which two pages are near-duplicates [default: 372; combined:
+    /// 355] (projection, combined; routed: between sites)
+    #[arg(long, value_name = "N")]
+    pub(crate) bits: Option<u32>,
+
+    /// Differing bits of a fingerprint up to which two pages are near-duplicates [default: 3] (simhash)
+    #[arg(long, value_name = "N")]
+    pub(crate) radius: Option<u32>,
+
+    /// Words in a feature [default: minhash 5; shingle, combined, routed 8; projection 1; simhash:
+    /// content words and phrases instead of n-grams]
     #[arg(long, value_name = "N")]
     pub(crate) ngram: Option<usize>,
 
-    /// Share of the pairs at the threshold that must be found (minhash) [default: 0.99]
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) recall: Option<f64>,
+    /// What a feature weighs: tf how often it occurs, idf more if few pages have it [default: none;
+    /// tf for projection, simhash and bloom]
+    #[arg(long, value_enum, value_name = "WEIGHTS")]
+    pub(crate) weights: Option<WeightsName>,
+
+    /// Leave out, before anything else: volatile = dates, times, counters, session ids
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) mask: Option<MaskName>,
+
+    /// Compare only pages of the same language or site
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) within: Option<WithinName>,
+
+    /// What a site is: the rule of Henzinger's paper, or the registrable domain
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = SiteName::Paper)]
+    pub(crate) site: SiteName,
+
+    /// Compare only pages of similar length: shorter / longer at least R, for example 0.8
+    #[arg(long, value_name = "R")]
+    pub(crate) length_ratio: Option<f64>,
 
     /// Pages with fewer words match only as exact copies
     #[arg(long, value_name = "N", default_value_t = 8)]
@@ -126,6 +159,102 @@ pub(crate) struct MethodArguments {
     /// Buckets with more pages than this are compared by leaders, not in all pairs
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) bucket_limit: usize,
+
+    #[command(flatten)]
+    pub(crate) fine: FineArguments,
+
+    #[command(flatten)]
+    pub(crate) spots: SpotArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Parameters of single methods")]
+pub(crate) struct FineArguments {
+    /// Share of the pairs at the threshold that must be found [default: 0.99] (minhash)
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) recall: Option<f64>,
+
+    /// Bits of a projection; thresholds follow [default: 384] (projection, combined, routed)
+    #[arg(long, value_name = "N")]
+    pub(crate) sketch_bits: Option<u32>,
+
+    /// Pieces of a projection, of which a pair must share one; the paper has 12 [default: 13, which
+    /// misses nothing at 372] (projection, routed)
+    #[arg(long, value_name = "N")]
+    pub(crate) pieces: Option<u32>,
+
+    /// Equal bits that a pair on the same site needs beside its supershingles [default: 355] (routed)
+    #[arg(long, value_name = "N")]
+    pub(crate) same_site_bits: Option<u32>,
+
+    /// Expected bytes of a chunk, a power of two [default: 256] (bloom)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) chunk_size: Option<u64>,
+
+    /// Bytes of a chunk at most [default: 64KiB] (bloom)
+    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
+    pub(crate) chunk_max: Option<u64>,
+
+    /// Bytes that the rolling fingerprint looks back over [default: 48] (bloom)
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) chunk_window: Option<usize>,
+
+    /// Low bits of the fingerprint that end a chunk, decimal or 0x… [default: 0x78] (bloom)
+    #[arg(long, value_name = "BITS", value_parser = parse_marker)]
+    pub(crate) chunk_marker: Option<u64>,
+
+    /// Bits of a Bloom filter [default: 2048] (bloom)
+    #[arg(long, value_name = "N")]
+    pub(crate) filter_bits: Option<u32>,
+
+    /// Bits that a chunk sets in it [default: 4] (bloom)
+    #[arg(long, value_name = "N")]
+    pub(crate) filter_hashes: Option<u32>,
+}
+
+#[derive(Debug, Args)]
+#[command(next_help_heading = "Spot signatures (spotsigs)")]
+pub(crate) struct SpotArguments {
+    /// Words that signatures are taken behind, and how far: is:3,the:3,that:4:2 …; or auto, from the
+    /// corpus's own words [default: a list for the page's language, at 2:2]
+    #[arg(long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) antecedents: Vec<String>,
+
+    /// Match with all pages, or in one pass with those before that were no duplicates [default: full]
+    #[arg(long, value_enum)]
+    pub(crate) matching: Option<MatchingName>,
+
+    /// Which match counts: the first above the threshold, or the most similar [default: best]
+    #[arg(long, value_enum)]
+    pub(crate) guess: Option<GuessName>,
+
+    /// Examples that one pass starts from: files of pages, which are never dropped
+    #[arg(long, value_name = "FILE", num_args = 1..)]
+    pub(crate) seeds: Vec<String>,
+
+    /// Duplicates can be matched, too (with --matching incremental or seeded)
+    #[arg(long)]
+    pub(crate) index_duplicates: bool,
+
+    /// Do not pass over pages of very different sizes; same result, more time
+    #[arg(long)]
+    pub(crate) no_size_filter: bool,
+
+    /// Let signatures reach over the end of a block
+    #[arg(long)]
+    pub(crate) spill: bool,
+
+    /// Read the markup itself as text
+    #[arg(long)]
+    pub(crate) raw: bool,
+}
+
+fn parse_marker(text: &str) -> Result<u64, String> {
+    let parsed = match text.strip_prefix("0x") {
+        Some(digits) => u64::from_str_radix(digits, 16),
+        None => text.parse(),
+    };
+    parsed.map_err(|_| format!("'{text}' is no number; write for example 0x78 or 120"))
 }
 
 #[derive(Debug, Args)]
@@ -252,6 +381,70 @@ pub(crate) enum MethodName {
     Minhash,
     /// Algorithm B of Henzinger (2006): equal supershingles of word 8-grams
     Shingle,
+    /// Algorithm C of Henzinger (2006): equal bits of a random projection of the words
+    Projection,
+    /// Pairs of Algorithm B that Algorithm C does not contradict
+    Combined,
+    /// Algorithm C between sites, the combined one within a site
+    Routed,
+    /// SimHash fingerprints of 64 bits that differ in few (Manku et al. 2007)
+    Simhash,
+    /// Content-defined chunks and Bloom filters (Jain et al. 2005); finds pages contained in others
+    Bloom,
+    /// Spot signatures: the same story in different page frames
+    Spotsigs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WeightsName {
+    /// Every feature counts once
+    None,
+    /// As often as it occurs
+    Tf,
+    /// More, the fewer pages have it (spotsigs)
+    Idf,
+    /// Both (simhash)
+    TfIdf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MaskName {
+    /// Dates, times, counters, session ids
+    Volatile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WithinName {
+    /// The language, as detected
+    Language,
+    /// The site of the URL
+    Site,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SiteName {
+    /// The host without its first label, if it has more than one dot
+    Paper,
+    /// The registrable domain, after the public suffix list
+    Registrable,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MatchingName {
+    /// With all pages
+    Full,
+    /// In one pass, with the pages before it that were no duplicates
+    Incremental,
+    /// The same, starting from --seeds
+    Seeded,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GuessName {
+    /// The first above the threshold
+    First,
+    /// The most similar
+    Best,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

@@ -3,22 +3,22 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::config::{ClusterMode, Config, Fields, MINHASH_NGRAM, Method, RunOptions, SHINGLE_NGRAM, format_bytes};
-use lookalike::error::Error;
+use lookalike::config::{ClusterMode, RunOptions};
 use lookalike::estimate::{Estimate, estimate};
 use lookalike::pipeline::dedup;
 use lookalike::report::run::machine_memory_bytes;
+use lookalike::size::format_bytes;
 
 use crate::Ending;
-use crate::args::{ClusterName, DedupArguments, MethodArguments, MethodName, RunningArguments};
+use crate::args::{ClusterName, DedupArguments, RunningArguments};
 use crate::progress::Progress;
-use crate::table;
+use crate::{method, table};
 
 /// Sources that a dry run lists by name.
 const LISTED_SOURCES: usize = 10;
 
 pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
-    let config = config(&arguments)?;
+    let config = method::config(&arguments)?;
     let options = RunOptions {
         memory_bytes: arguments.running.memory.unwrap_or_else(default_memory),
         threads: threads(&arguments.running),
@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
         force: arguments.running.force,
         jsonl: arguments.groups.jsonl,
         copy_kept: arguments.groups.copy_kept,
+        seeds: arguments.method.spots.seeds,
         output: arguments.output,
         inputs: arguments.inputs,
     };
@@ -37,57 +38,6 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     let outcome = dedup(&config, &options, &progress)?;
     table::print(&outcome, &arguments.talking)?;
     Ok(if outcome.summary.skipped.is_empty() { Ending::Done } else { Ending::Skipped })
-}
-
-fn config(arguments: &DedupArguments) -> Result<Config> {
-    let method = &arguments.method;
-    check_flags(method)?;
-    let defaults = Config::default();
-    Ok(Config {
-        method: match method.method {
-            MethodName::Minhash => Method::Minhash,
-            MethodName::Shingle => Method::Shingle,
-        },
-        threshold: method.threshold.unwrap_or(defaults.threshold),
-        recall: method.recall.unwrap_or(defaults.recall),
-        agree: method.agree.unwrap_or(defaults.agree),
-        ngram: method.ngram.unwrap_or(match method.method {
-            MethodName::Minhash => MINHASH_NGRAM,
-            MethodName::Shingle => SHINGLE_NGRAM,
-        }),
-        cluster: cluster_mode(arguments.groups.cluster),
-        keep: arguments.groups.keep.clone(),
-        min_tokens: method.min_tokens,
-        keep_case: method.keep_case,
-        exact_only: method.exact_only,
-        bucket_limit: method.bucket_limit,
-        max_page_bytes: arguments.reading.max_page,
-        format: arguments.reading.format,
-        fields: Fields {
-            id: arguments.reading.id_field.clone(),
-            text: arguments.reading.text_field.clone(),
-            url: arguments.reading.url_field.clone(),
-            date: arguments.reading.date_field.clone(),
-        },
-        seed: defaults.seed,
-    })
-}
-
-/// A flag of another method: the error names the right one.
-fn check_flags(method: &MethodArguments) -> Result<(), Error> {
-    let complaint = match method.method {
-        MethodName::Shingle if method.threshold.is_some() => {
-            "--threshold is a Jaccard similarity and belongs to minhash; shingle decides by --agree N, the number of equal supershingles (1..6)"
-        }
-        MethodName::Shingle if method.recall.is_some() => {
-            "--recall belongs to minhash, which chooses its bands by it; shingle has the 6 supershingles of the paper"
-        }
-        MethodName::Minhash if method.agree.is_some() => {
-            "--agree counts equal supershingles and belongs to shingle; minhash decides by --threshold T, a similarity in 0..1"
-        }
-        _ => return Ok(()),
-    };
-    Err(Error::Usage(complaint.to_owned()))
 }
 
 pub(crate) fn cluster_mode(name: ClusterName) -> ClusterMode {
@@ -130,8 +80,9 @@ fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
     if estimate.skipped > 0 {
         writeln!(out, "skipped  {} records of the sample cannot be used", estimate.skipped)?;
     }
-    let bands = estimate.plan.bands;
-    writeln!(out, "bands    {} of {} min-values", bands.bands, bands.rows)?;
+    if let Some(bands) = estimate.plan.sketch.bands() {
+        writeln!(out, "bands    {} of {} min-values", bands.bands, bands.rows)?;
+    }
     writeln!(out, "time     about {} on {} threads", table::duration(estimate.seconds), options.threads)?;
     writeln!(
         out,

@@ -2,6 +2,7 @@
 
 mod args;
 mod dedup;
+mod method;
 mod pages;
 mod progress;
 mod recluster;

@@ -20,6 +20,7 @@ pub(crate) fn run(arguments: &ReclusterArguments) -> Result<Ending> {
         force: arguments.force,
         jsonl: false,
         copy_kept: arguments.copy_kept,
+        seeds: Vec::new(),
     };
     let progress = Progress::new(&arguments.talking)?;
     let cluster = arguments.cluster.map(cluster_mode);

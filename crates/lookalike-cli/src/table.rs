@@ -53,6 +53,9 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     row("kept", summary.kept, share(summary.kept))?;
     row("exact copies", summary.kinds["exact"], share(summary.kinds["exact"]))?;
     row("near-duplicates", summary.kinds["near"], share(summary.kinds["near"]))?;
+    if summary.kinds["contained"] > 0 {
+        row("contained in others", summary.kinds["contained"], share(summary.kinds["contained"]))?;
+    }
     row("clusters", summary.clusters, format!("largest {}", thousands(summary.largest_cluster)))?;
     row("verified pairs", summary.pairs, format!("of {} compared", thousands(summary.compared_pairs)))?;
     for (kind, label) in [("short", "too short to compare"), ("empty", "empty")] {

@@ -95,7 +95,7 @@ pub enum Error {
         reason: String,
     },
     /// The memory ceiling is below what the pages need at the least.
-    #[error("--memory {} is too little: {pages} pages need at least {} (base + {bytes_a_page} bytes a page)", crate::config::format_bytes(*given), crate::config::format_bytes(*needed))]
+    #[error("--memory {} is too little: {pages} pages need at least {} (base + {bytes_a_page} bytes a page)", crate::size::format_bytes(*given), crate::size::format_bytes(*needed))]
     MemoryFloor {
         /// The ceiling that was given.
         given: u64,

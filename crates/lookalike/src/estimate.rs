@@ -69,8 +69,8 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     in_order(
         options.threads,
         |jobs| reading.read_all(jobs),
-        || Sketcher::new(&plan, config.keep_case),
-        |sketcher, batch: Batch| {
+        || (Sketcher::new(&plan, config), Vec::new()),
+        |(sketcher, columns), batch: Batch| {
             let mut sums = [0u64; 4];
             batch.visit(&reading, &mut |found| {
                 match found {
@@ -80,7 +80,11 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
                         sums[1] += u64::from(facts.tokens);
                         sums[2] += page.length;
                         if facts.tokens > 0 {
-                            sketcher.keys().for_each(drop);
+                            if plan.keeps_features() {
+                                sketcher.sketch();
+                            } else {
+                                sketcher.columns(columns);
+                            }
                         }
                     }
                     Err(_) => sums[3] += 1,
@@ -111,7 +115,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let factor = if exact { 1.0 } else { (bytes as f64 / read as f64).max(1.0) };
     let all_pages = scale(pages, factor);
     let tokens_a_page = tokens as f64 / pages.max(1) as f64;
-    let keys = plan.bands.bands as u64 * 8 * all_pages;
+    let keys = plan.columns(config.within).columns() as u64 * 8 * all_pages;
     let sets = scale(tokens, factor * CANDIDATE_SHARE) * 8;
     let floor = BASE_BYTES + all_pages * BYTES_A_PAGE;
     let wanted = floor + keys + sets;

@@ -18,6 +18,7 @@
 //!     force: false,
 //!     jsonl: false,
 //!     copy_kept: false,
+//!     seeds: Vec::new(),
 //! };
 //! let outcome = lookalike::pipeline::dedup(&Config::default(), &options, &Silent)?;
 //! assert!(outcome.summary.kept <= outcome.summary.pages);
@@ -40,8 +41,10 @@ pub mod pipeline;
 pub mod read;
 pub mod recluster;
 pub mod report;
+pub mod size;
 pub mod sketch;
 pub mod spill;
+pub mod survey;
 pub mod text;
 pub mod verify;
 pub mod work_dir;

@@ -5,6 +5,8 @@ use crate::error::SkippedRecord;
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
+    /// Features are counted in the whole corpus, where a method needs that.
+    Survey,
     /// Pages are read, tokenised and sketched.
     Read,
     /// Identity sets and candidate pairs are found.
@@ -22,6 +24,7 @@ impl Stage {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
+            Stage::Survey => "survey",
             Stage::Read => "read",
             Stage::Candidates => "candidates",
             Stage::Verify => "verify",

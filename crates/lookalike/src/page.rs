@@ -83,6 +83,8 @@ pub enum Kind {
     Exact,
     /// Dropped; verified near-duplicate of the kept page.
     Near,
+    /// Dropped; most of it, or all, is in the kept page, which has more besides.
+    Contained,
     /// Kept; too short to be compared other than exactly.
     Short,
     /// Kept; has no token at all.
@@ -91,7 +93,8 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are reported.
-    pub const ALL: [Kind; 6] = [Kind::Unique, Kind::Representative, Kind::Exact, Kind::Near, Kind::Short, Kind::Empty];
+    pub const ALL: [Kind; 7] =
+        [Kind::Unique, Kind::Representative, Kind::Exact, Kind::Near, Kind::Contained, Kind::Short, Kind::Empty];
 
     /// The name used in the output files.
     #[must_use]
@@ -101,6 +104,7 @@ impl Kind {
             Kind::Representative => "representative",
             Kind::Exact => "exact",
             Kind::Near => "near",
+            Kind::Contained => "contained",
             Kind::Short => "short",
             Kind::Empty => "empty",
         }

@@ -8,24 +8,27 @@ use std::collections::HashMap;
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
+use crate::cluster::components::smallest_ids;
 use crate::cluster::fates;
-use crate::cluster::identity::IdentitySets;
-use crate::cluster::rank::Ranks;
-use crate::config::{ClusterMode, Config, Keep, Method, RunOptions};
+use crate::cluster::identity::{IdentitySets, in_rank_order};
+use crate::cluster::rank::rank_key;
+use crate::config::{ClusterMode, Config, Keep, RunOptions};
 use crate::error::{Error, Result, SkippedRecord};
-use crate::method::{NEAR_MISS_MARGIN, Plan};
+use crate::method::{NEAR_MISS_SHARE, Plan};
 use crate::observe::{Observer, Stage};
 use crate::page::{PageId, RawPage};
 use crate::page_table::PageTable;
 use crate::parallel::in_order;
-use crate::pipeline::{Outcome, Run, in_rank_order, new_reading, rank_key, smallest_ids, thread_pool};
+use crate::pipeline::{Outcome, Run, new_reading, thread_pool};
 use crate::read::compression::Compression;
 use crate::read::{Batch, Reading, STDIN, Source, known_source};
 use crate::report::read_back::{self, StoredPages, StoredSummary};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::{self, Earlier, Findings, kept};
+use crate::survey::Survey;
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
@@ -58,30 +61,48 @@ pub fn recluster(
             "--threshold {threshold} is not a similarity: it must be above 0 and at most 1"
         )));
     }
-    if stored.config.method == Method::Minhash && threshold < stored.config.threshold {
+    if stored.config.method.has_threshold() && threshold < stored.config.threshold {
         return Err(Error::Usage(format!(
             "--threshold {threshold} is below {}, the threshold of this result: looser pairs were not verified; run lookalike dedup again",
             stored.config.threshold
         )));
     }
     let config = Config { cluster: cluster.unwrap_or(stored.config.cluster), ..stored.config.clone() };
-    let plan = Plan::new(&config);
     let options = RunOptions { jsonl: directory.join("clusters.jsonl").exists(), ..options.clone() };
     let work = WorkDir::open(&options.output, options.force)?;
-    let run =
-        Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources: Resources::start() };
-    let outcome = thread_pool(options.threads)?.install(|| again(run, directory, threshold, &stored))?;
+    let outcome = thread_pool(options.threads)?.install(|| {
+        let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
+        let loaded = read_back::pages(directory, work.path(), limit)?;
+        let sources = sources(&loaded, &stored)?;
+        let reading = new_reading(&config, &sources);
+        // Chains are compared again, with the same weights.
+        let survey = if Survey::is_needed(&config) && config.cluster == ClusterMode::Components {
+            Some(Arc::new(Survey::take(&config, &reading, options.threads, observer)?))
+        } else {
+            None
+        };
+        let plan = Plan::with_survey(&config, survey);
+        let resources = Resources::start();
+        let run = Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources };
+        again(run, directory, threshold, &stored, loaded, &reading)
+    })?;
     work.publish()?;
     Ok(outcome)
 }
 
-fn again(mut run: Run<'_>, directory: &Path, threshold: f64, stored: &StoredSummary) -> Result<Outcome> {
-    let loaded = run.stage(Stage::Read, 0, |run| read_back::pages(directory, run.work.path(), run.spill_limit(0.2)))?;
-    let sources = sources(&loaded, stored)?;
-    let reading = new_reading(run.config, &sources);
+fn again(
+    mut run: Run<'_>,
+    directory: &Path,
+    threshold: f64,
+    stored: &StoredSummary,
+    loaded: StoredPages,
+    reading: &Reading<'_>,
+) -> Result<Outcome> {
     let StoredPages { mut pages, first, ids, .. } = loaded;
-    pages.rank_keys = rank_keys(&reading, run.config, &pages, run.options.threads)?;
-    let ranks = Ranks::new(&pages.rank_keys);
+    pages.rank_keys = rank_keys(reading, run.config, &pages, run.options.threads)?;
+    let is_seed = |source: &Source| stored.seeds.contains(&source.display);
+    let first_seed = reading.sources.iter().position(is_seed).unwrap_or(reading.sources.len());
+    let ranks = run.ranks(&pages, &|page| pages.place(page).source as usize >= first_seed)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page as usize]);
 
@@ -89,20 +110,21 @@ fn again(mut run: Run<'_>, directory: &Path, threshold: f64, stored: &StoredSumm
         ids.pairs(directory, "pairs.parquet")?.into_iter().partition(|pair| pair.similarity >= threshold);
     let mut near_misses = ids.pairs(directory, "near_misses.parquet")?;
     near_misses.extend(weaker);
-    near_misses.retain(|pair| pair.similarity >= threshold - NEAR_MISS_MARGIN);
+    near_misses.retain(|pair| pair.similarity >= threshold * (1.0 - NEAR_MISS_SHARE));
     near_misses.sort_by_key(|pair| (pair.left, pair.right));
     let verified = Verified { pairs, near_misses, compared: stored.compared_pairs, capped: Vec::new() };
 
     let (fates, component) = run.stage(Stage::Cluster, 0, |run| {
         let order = in_rank_order(&sets, &rank);
-        let chosen = run.assign(&reading, &pages, &sets, &order, &verified.pairs)?;
+        let chosen = run.assign(reading, &pages, &sets, &order, &verified.pairs, threshold)?;
         Ok((fates(&sets, &chosen, &pages.tokens, run.config.min_tokens), smallest_ids(&pages, &sets, &verified.pairs)?))
     })?;
     let skipped = count_skipped(directory)?;
     let findings = Findings {
         config: run.config,
         plan: run.plan,
-        reading: &reading,
+        reading,
+        first_seed,
         pages: &pages,
         sets: &sets,
         verified: &verified,
@@ -110,6 +132,9 @@ fn again(mut run: Run<'_>, directory: &Path, threshold: f64, stored: &StoredSumm
         component: &component,
         candidates: stored.candidate_pairs,
         candidate_pages: stored.candidate_pages,
+        collisions: None,
+        tables: None,
+        filters: stored.filters,
         repeated_ids: stored.repeated_ids,
         ignored_files: stored.ignored_files,
         skipped: &skipped,
@@ -120,6 +145,8 @@ fn again(mut run: Run<'_>, directory: &Path, threshold: f64, stored: &StoredSumm
             files: stored.files.clone(),
             capped_buckets: stored.capped_buckets,
             capped: stored.capped.clone(),
+            tables: stored.tables,
+            size_filter: stored.size_filter,
         }),
     };
     let summary = run.stage(Stage::Write, pages.len() as u64, |run| {

@@ -4,6 +4,8 @@
 //! that are too common to be spelled out as pairs, whole, for the leader rule. Guaranteed: the
 //! result depends neither on threads nor on the order of the bands.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use rayon::prelude::*;
 
 use crate::page::PageId;
@@ -41,9 +43,13 @@ impl Candidates {
     }
 }
 
+/// A bucket up to this size has all its pairs looked at by the filter before it counts as crowded.
+const MOST_FILTERED: usize = 1 << 15;
+
 /// Collects candidates band by band.
 pub struct BandJoin<'a> {
     takes_part: &'a (dyn Fn(PageId) -> bool + Sync),
+    filter: Option<&'a (dyn Fn(PageId, PageId) -> bool + Sync)>,
     bucket_limit: usize,
     unsorted: Vec<u64>,
     pairs: Vec<u64>,
@@ -52,10 +58,16 @@ pub struct BandJoin<'a> {
 }
 
 impl<'a> BandJoin<'a> {
-    /// A join over the pages for which `takes_part` holds.
-    pub fn new(takes_part: &'a (dyn Fn(PageId) -> bool + Sync), bucket_limit: usize) -> BandJoin<'a> {
+    /// A join over the pages for which `takes_part` holds. Pairs that a `filter` on what is known of
+    /// the two pages refuses are no candidates.
+    pub fn new(
+        takes_part: &'a (dyn Fn(PageId) -> bool + Sync),
+        filter: Option<&'a (dyn Fn(PageId, PageId) -> bool + Sync)>,
+        bucket_limit: usize,
+    ) -> BandJoin<'a> {
         BandJoin {
             takes_part,
+            filter,
             bucket_limit,
             unsorted: Vec::new(),
             pairs: Vec::new(),
@@ -64,25 +76,66 @@ impl<'a> BandJoin<'a> {
         }
     }
 
-    /// Adds a band; `keys[i]` is the key of page `i`.
-    pub fn add(&mut self, band: usize, keys: &[u64]) {
+    /// Adds a band: the keys of `pages` pages, in order.
+    pub fn add(&mut self, band: usize, keys: impl Iterator<Item = u64>) {
         self.rows.clear();
-        self.rows.extend(keys.iter().copied().zip(0..).filter(|&(_, page)| (self.takes_part)(page)));
+        self.rows.extend(keys.zip(0..).filter(|&(_, page)| (self.takes_part)(page)));
         self.rows.par_sort_unstable();
         let rows = std::mem::take(&mut self.rows);
         for bucket in rows.chunk_by(|a, b| a.0 == b.0).filter(|bucket| bucket.len() > 1) {
-            if bucket.len() > self.bucket_limit {
+            if self.spell_out(bucket) {
+                if self.unsorted.len() >= UNSORTED_PAIRS {
+                    self.settle();
+                }
+            } else {
                 self.crowded.push(CrowdedBucket { band, members: bucket.iter().map(|row| row.1).collect() });
-                continue;
-            }
-            for (i, left) in bucket.iter().enumerate() {
-                self.unsorted.extend(bucket[i + 1..].iter().map(|right| pack(left.1, right.1)));
-            }
-            if self.unsorted.len() >= UNSORTED_PAIRS {
-                self.settle();
             }
         }
         self.rows = rows;
+    }
+
+    /// Adds the pairs of a bucket; not if there are too many.
+    fn spell_out(&mut self, bucket: &[(u64, PageId)]) -> bool {
+        let is_large = bucket.len() > self.bucket_limit;
+        let Some(filter) = self.filter else {
+            if !is_large {
+                for (i, left) in bucket.iter().enumerate() {
+                    self.unsorted.extend(bucket[i + 1..].iter().map(|right| pack(left.1, right.1)));
+                }
+            }
+            return !is_large;
+        };
+        if !is_large {
+            for (i, left) in bucket.iter().enumerate() {
+                let passing = bucket[i + 1..].iter().filter(|right| filter(left.1, right.1));
+                self.unsorted.extend(passing.map(|right| pack(left.1, right.1)));
+            }
+            return true;
+        }
+        // What makes a bucket crowded is how many pairs pass, not how many share a key.
+        if bucket.len() > MOST_FILTERED {
+            return false;
+        }
+        let most = bucket.len() * self.bucket_limit / 2;
+        let counted = AtomicUsize::new(0);
+        let found: Vec<Vec<u64>> = (0..bucket.len())
+            .into_par_iter()
+            .map(|i| {
+                if counted.load(Ordering::Relaxed) > most {
+                    return Vec::new();
+                }
+                let left = bucket[i].1;
+                let passing = bucket[i + 1..].iter().filter(|right| filter(left, right.1));
+                let found: Vec<u64> = passing.map(|right| pack(left, right.1)).collect();
+                counted.fetch_add(found.len(), Ordering::Relaxed);
+                found
+            })
+            .collect();
+        if counted.into_inner() > most {
+            return false;
+        }
+        self.unsorted.extend(found.into_iter().flatten());
+        true
     }
 
     /// The candidates of all bands added.
@@ -124,6 +177,21 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    #[test]
+    fn a_large_bucket_is_crowded_only_if_many_of_its_pairs_pass() {
+        let everyone = |_: PageId| true;
+        let neighbours = |left: PageId, right: PageId| right - left == 1;
+        let mut join = BandJoin::new(&everyone, Some(&neighbours), 4);
+        join.add(0, std::iter::repeat_n(7, 100));
+        let found = join.finish();
+        assert_eq!((found.pairs.len(), found.crowded.len()), (99, 0));
+        let all = |_: PageId, _: PageId| true;
+        let mut join = BandJoin::new(&everyone, Some(&all), 4);
+        join.add(0, std::iter::repeat_n(7, 100));
+        let found = join.finish();
+        assert_eq!((found.pairs.len(), found.crowded.len()), (0, 1));
+    }
+
     proptest! {
         #[test]
         fn pairs_equal_brute_force(
@@ -132,17 +200,24 @@ mod tests {
             limit in 2usize..6,
         ) {
             let takes_part = |page: PageId| page % 8 != left_out;
-            let mut join = BandJoin::new(&takes_part, limit);
+            let mut join = BandJoin::new(&takes_part, None, limit);
+            let pass = |left: PageId, right: PageId| !(left + right).is_multiple_of(3);
+            let mut filtered = BandJoin::new(&takes_part, Some(&pass), 30);
             for (band, keys) in bands.iter().enumerate() {
-                join.add(band, keys);
+                join.add(band, keys.iter().copied());
+                filtered.add(band, keys.iter().copied());
             }
-            let found = join.finish();
+            let (found, filtered) = (join.finish(), filtered.finish());
             let pages = u32::try_from(bands[0].len()).unwrap();
             let mut pairs = BTreeSet::new();
             let mut crowded = BTreeSet::new();
+            let mut passing = BTreeSet::new();
             for keys in &bands {
                 for key in 0..6 {
                     let members: Vec<PageId> = (0..pages).filter(|&p| takes_part(p) && keys[p as usize] == key).collect();
+                    for (i, &left) in members.iter().enumerate() {
+                        passing.extend(members[i + 1..].iter().map(|&right| (left, right)).filter(|&(l, r)| pass(l, r)));
+                    }
                     if members.len() > limit {
                         crowded.insert(members);
                         continue;
@@ -152,6 +227,7 @@ mod tests {
                     }
                 }
             }
+            prop_assert_eq!(filtered.pairs, passing.into_iter().collect::<Vec<_>>());
             prop_assert_eq!(found.pairs, pairs.into_iter().collect::<Vec<_>>());
             prop_assert_eq!(found.crowded.into_iter().map(|bucket| bucket.members).collect::<BTreeSet<_>>(), crowded);
         }

@@ -1,4 +1,9 @@
 //! Sketches → candidate pairs: who is worth comparing.
 
 pub mod band_join;
+pub mod bit_keys;
+pub mod inverted;
 pub mod layout;
+pub mod matching;
+pub mod pair_filter;
+pub mod rarity;

@@ -3,7 +3,12 @@
 //! In: verified pairs. Out: for each page a root that all pages of its component share. Used for
 //! the `component` column in every run, and for grouping on request.
 
+use std::collections::HashMap;
+
+use crate::cluster::identity::IdentitySets;
+use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
+use crate::page_table::PageTable;
 
 /// Union-find with path halving; the smallest page of a component is its root.
 pub struct Components {
@@ -58,6 +63,28 @@ pub fn assign(in_rank_order: &[PageId], components: &mut Components, pages: usiz
         chosen[page as usize] = *best[root].get_or_insert(page);
     }
     chosen
+}
+
+/// For every page the page with the smallest id that is reachable over verified pairs.
+///
+/// # Errors
+/// When the file of strings cannot be read.
+pub fn smallest_ids(pages: &PageTable, sets: &IdentitySets, pairs: &[ScoredPair]) -> Result<Vec<PageId>> {
+    let mut components = Components::of(&sets.first, pairs);
+    let roots: Vec<PageId> = (0..).take(pages.len()).map(|page| components.root(page)).collect();
+    let mut smallest: HashMap<PageId, (String, PageId)> = HashMap::new();
+    let mut size = vec![0u32; pages.len()];
+    roots.iter().for_each(|&root| size[root as usize] += 1);
+    for (page, &root) in (0..).zip(&roots).filter(|(_, root)| size[**root as usize] > 1) {
+        let id = pages.id(page)?;
+        match smallest.get(&root) {
+            Some((known, _)) if *known <= id => {}
+            _ => {
+                smallest.insert(root, (id, page));
+            }
+        }
+    }
+    Ok((0..).zip(&roots).map(|(page, root)| smallest.get(root).map_or(page, |(_, page)| *page)).collect())
 }
 
 #[cfg(test)]

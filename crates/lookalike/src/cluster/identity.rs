@@ -55,6 +55,14 @@ impl IdentitySets {
     }
 }
 
+/// The sets in the order of their best-ranked pages.
+#[must_use]
+pub fn in_rank_order(sets: &IdentitySets, rank: &dyn Fn(PageId) -> u32) -> Vec<PageId> {
+    let mut order: Vec<PageId> = (0..).take(sets.first.len()).filter(|&page| sets.is_first(page)).collect();
+    order.sort_by_key(|&page| rank(page));
+    order
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

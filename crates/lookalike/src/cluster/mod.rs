@@ -1,6 +1,7 @@
 //! Verified pairs → groups: which page of each is kept, and what every dropped page is told.
 
 pub mod components;
+pub mod covering;
 pub mod identity;
 pub mod rank;
 pub mod star;
@@ -8,39 +9,95 @@ pub mod star;
 use crate::page::{Kind, PageId, ScoredPair};
 use identity::IdentitySets;
 
-/// For each node its neighbours, as flat arrays.
+/// A page that another can be dropped for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Link {
+    /// The page.
+    pub page: PageId,
+    /// Similarity to it.
+    pub similarity: f64,
+    /// Whether the other one is a part of it, and not its like.
+    pub is_containment: bool,
+}
+
+impl Link {
+    /// A page's link to itself.
+    #[must_use]
+    pub fn to_itself(page: PageId) -> Link {
+        Link { page, similarity: 1.0, is_containment: false }
+    }
+}
+
+/// Which way pairs can be used.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Direction {
+    /// Either page can stand for the other.
+    Either,
+    /// A page can stand for another if it has at least this share of it.
+    Covering(f64),
+}
+
+impl Direction {
+    /// What the pair means for dropping `page` in favour of the other; nothing if it must not be.
+    #[must_use]
+    pub fn link(self, pair: &ScoredPair, page: PageId) -> Option<Link> {
+        let link = self.any_link(pair, page);
+        match self {
+            Direction::Either => Some(link),
+            Direction::Covering(threshold) => (link.similarity >= threshold).then_some(link),
+        }
+    }
+
+    /// The same for pages that are grouped whether or not one stands for the other.
+    #[must_use]
+    pub fn any_link(self, pair: &ScoredPair, page: PageId) -> Link {
+        let (other, forward, back) = if page == pair.left {
+            (pair.right, pair.left_in_right, pair.right_in_left)
+        } else {
+            (pair.left, pair.right_in_left, pair.left_in_right)
+        };
+        match self {
+            Direction::Either => Link { page: other, similarity: pair.similarity, is_containment: false },
+            Direction::Covering(threshold) => {
+                let is_part = forward >= threshold && (back < threshold || (forward >= 1.0 && back < 1.0));
+                Link { page: other, similarity: forward, is_containment: is_part }
+            }
+        }
+    }
+}
+
+/// For each node the pages it can be dropped for, as flat arrays.
 pub struct Neighbours {
     starts: Vec<usize>,
-    /// Neighbour and similarity.
-    entries: Vec<(PageId, f64)>,
+    entries: Vec<Link>,
 }
 
 impl Neighbours {
     /// The graph of `pairs` over `pages` pages.
     #[must_use]
-    pub fn new(pages: usize, pairs: &[ScoredPair]) -> Neighbours {
+    pub fn new(pages: usize, pairs: &[ScoredPair], direction: Direction) -> Neighbours {
+        let links = || {
+            pairs.iter().flat_map(|pair| {
+                [pair.left, pair.right].into_iter().filter_map(move |page| Some((page, direction.link(pair, page)?)))
+            })
+        };
         let mut starts = vec![0usize; pages + 1];
-        for pair in pairs {
-            starts[pair.left as usize + 1] += 1;
-            starts[pair.right as usize + 1] += 1;
-        }
+        links().for_each(|(page, _)| starts[page as usize + 1] += 1);
         for page in 0..pages {
             starts[page + 1] += starts[page];
         }
         let mut next = starts.clone();
-        let mut entries = vec![(0, 0.0); starts[pages]];
-        for pair in pairs {
-            for (from, to) in [(pair.left, pair.right), (pair.right, pair.left)] {
-                entries[next[from as usize]] = (to, pair.similarity);
-                next[from as usize] += 1;
-            }
+        let mut entries = vec![Link::to_itself(0); starts[pages]];
+        for (page, link) in links() {
+            entries[next[page as usize]] = link;
+            next[page as usize] += 1;
         }
         Neighbours { starts, entries }
     }
 
-    /// The neighbours of `page`.
+    /// The pages that `page` can be dropped for.
     #[must_use]
-    pub fn of(&self, page: PageId) -> &[(PageId, f64)] {
+    pub fn of(&self, page: PageId) -> &[Link] {
         &self.entries[self.starts[page as usize]..self.starts[page as usize + 1]]
     }
 }
@@ -66,16 +123,15 @@ impl Fate {
 
 /// From the groups of identity sets to the fate of every page.
 ///
-/// `chosen[first]` is the set that a set was assigned to and the similarity to it; `tokens` tells
-/// empty and short pages.
+/// `chosen[first]` is the set that a set was assigned to; `tokens` tells empty and short pages.
 #[must_use]
-pub fn fates(sets: &IdentitySets, chosen: &[(PageId, f64)], tokens: &[u32], min_tokens: u32) -> Vec<Fate> {
+pub fn fates(sets: &IdentitySets, chosen: &[Link], tokens: &[u32], min_tokens: u32) -> Vec<Fate> {
     let pages = sets.first.len();
     let mut stands_for_others = vec![false; pages];
     let mut fates: Vec<Fate> = (0u32..)
         .zip(&sets.first)
         .map(|(page, &first)| {
-            let (target, similarity) = chosen[first as usize];
+            let Link { page: target, similarity, is_containment } = chosen[first as usize];
             let kept = sets.best[target as usize];
             if kept == page {
                 return Fate { kept, similarity: 1.0, kind: Kind::Unique };
@@ -84,7 +140,7 @@ pub fn fates(sets: &IdentitySets, chosen: &[(PageId, f64)], tokens: &[u32], min_
             if target == first {
                 Fate { kept, similarity: 1.0, kind: Kind::Exact }
             } else {
-                Fate { kept, similarity, kind: Kind::Near }
+                Fate { kept, similarity, kind: if is_containment { Kind::Contained } else { Kind::Near } }
             }
         })
         .collect();
@@ -108,10 +164,23 @@ pub(crate) mod tests {
     }
 
     #[test]
+    fn a_part_can_be_dropped_for_the_whole_and_not_the_other_way() {
+        let part = ScoredPair { left_in_right: 0.9, right_in_left: 0.2, ..pair(3, 8, 0.9) };
+        let direction = Direction::Covering(0.7);
+        assert_eq!(direction.link(&part, 3), Some(Link { page: 8, similarity: 0.9, is_containment: true }));
+        assert_eq!(direction.link(&part, 8), None);
+        let alike = ScoredPair { left_in_right: 0.9, right_in_left: 0.8, ..part };
+        assert_eq!(direction.link(&alike, 8), Some(Link { page: 3, similarity: 0.8, is_containment: false }));
+        let whole = ScoredPair { left_in_right: 1.0, right_in_left: 0.9, ..part };
+        assert!(direction.any_link(&whole, 3).is_containment, "all of it is in the other, which has more");
+    }
+
+    #[test]
     fn every_kind_of_fate() {
         // 0 and 1 are the same page, 2 is near them, 3 empty, 4 short, 5 unique, 6 and 7 short copies.
         let sets = IdentitySets { first: vec![0, 0, 2, 3, 4, 5, 6, 6], best: vec![1, 0, 2, 3, 4, 5, 6, 0], count: 6 };
-        let chosen = [(0, 1.0), (0, 1.0), (0, 0.8), (3, 1.0), (4, 1.0), (5, 1.0), (6, 1.0), (6, 1.0)];
+        let mut chosen = [0, 0, 0, 3, 4, 5, 6, 6].map(Link::to_itself);
+        chosen[2].similarity = 0.8;
         let fates = fates(&sets, &chosen, &[50, 50, 50, 0, 3, 50, 3, 3], 8);
         let kinds: Vec<Kind> = fates.iter().map(|fate| fate.kind).collect();
         let expected = [

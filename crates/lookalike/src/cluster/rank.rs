@@ -4,7 +4,8 @@
 
 use rayon::prelude::*;
 
-use crate::page::PageId;
+use crate::config::{Config, Keep};
+use crate::page::{PageId, RawPage};
 
 /// The rank of every page; 0 is kept first.
 #[derive(Debug, Clone)]
@@ -22,9 +23,19 @@ impl Ranks {
         if keys.is_empty() {
             return Ranks::Position;
         }
-        let mut order: Vec<PageId> = (0..).take(keys.len()).collect();
-        order.par_sort_unstable_by(|&a, &b| keys[a as usize].total_cmp(&keys[b as usize]).then(a.cmp(&b)));
-        let mut places = vec![0; keys.len()];
+        Ranks::sorted(keys.len(), |a, b| keys[a].total_cmp(&keys[b]))
+    }
+
+    /// By ascending key of any kind, then position.
+    #[must_use]
+    pub fn by_key<K: Ord + Sync>(keys: &[K]) -> Ranks {
+        Ranks::sorted(keys.len(), |a, b| keys[a].cmp(&keys[b]))
+    }
+
+    fn sorted(pages: usize, compare: impl Fn(usize, usize) -> std::cmp::Ordering + Sync) -> Ranks {
+        let mut order: Vec<PageId> = (0..).take(pages).collect();
+        order.par_sort_unstable_by(|&a, &b| compare(a as usize, b as usize).then(a.cmp(&b)));
+        let mut places = vec![0; pages];
         for (place, &page) in (0..).zip(&order) {
             places[page as usize] = place;
         }
@@ -37,6 +48,18 @@ impl Ranks {
         match self {
             Ranks::Position => page,
             Ranks::Places(places) => places[page as usize],
+        }
+    }
+}
+
+/// What the keep policy orders by, ascending; nothing if it is the position.
+pub(crate) fn rank_key(config: &Config, page: &RawPage<'_>, tokens: u32) -> Option<f64> {
+    match config.keep {
+        Keep::First => None,
+        Keep::Longest => Some(-f64::from(tokens)),
+        Keep::ShortestUrl => Some(page.url.as_deref().map_or(f64::INFINITY, |url| url.chars().count() as f64)),
+        Keep::Newest | Keep::Max(_) => {
+            Some(page.rank_value.filter(|value| value.is_finite()).map_or(f64::INFINITY, |value| -value))
         }
     }
 }

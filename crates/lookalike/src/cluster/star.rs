@@ -4,22 +4,28 @@
 //! it is assigned to. A set is kept unless a kept one is a verified near-duplicate of it; then each
 //! dropped one is assigned to its *most similar* kept neighbour, the better-ranked one in a tie.
 
-use crate::cluster::Neighbours;
+use crate::cluster::{Link, Neighbours};
+use crate::config::Guess;
 use crate::page::PageId;
 
-/// For every page that stands for a set: the set it is assigned to, and the similarity.
+/// For every page that stands for a set: the set it is assigned to. The first guess is the
+/// best-ranked kept neighbour, whatever the similarity.
 #[must_use]
-pub fn assign(pages: usize, in_rank_order: &[PageId], neighbours: &Neighbours) -> Vec<(PageId, f64)> {
-    let mut chosen: Vec<(PageId, f64)> = (0..).take(pages).map(|page| (page, 1.0)).collect();
+pub fn assign(pages: usize, in_rank_order: &[PageId], neighbours: &Neighbours, guess: Guess) -> Vec<Link> {
+    let mut chosen: Vec<Link> = (0..).take(pages).map(Link::to_itself).collect();
     let mut place = vec![0usize; pages];
     let mut kept = vec![false; pages];
     for (at, &page) in in_rank_order.iter().enumerate() {
         place[page as usize] = at;
-        kept[page as usize] = !neighbours.of(page).iter().any(|&(other, _)| kept[other as usize]);
+        kept[page as usize] = !neighbours.of(page).iter().any(|link| kept[link.page as usize]);
     }
     for &page in in_rank_order.iter().filter(|&&page| !kept[page as usize]) {
-        let candidates = neighbours.of(page).iter().filter(|(other, _)| kept[*other as usize]);
-        let best = candidates.min_by(|a, b| b.1.total_cmp(&a.1).then(place[a.0 as usize].cmp(&place[b.0 as usize])));
+        let candidates = neighbours.of(page).iter().filter(|link| kept[link.page as usize]);
+        let by_place = |a: &Link, b: &Link| place[a.page as usize].cmp(&place[b.page as usize]);
+        let best = match guess {
+            Guess::First => candidates.min_by(|a, b| by_place(a, b)),
+            Guess::Best => candidates.min_by(|a, b| b.similarity.total_cmp(&a.similarity).then(by_place(a, b))),
+        };
         if let Some(&best) = best {
             chosen[page as usize] = best;
         }
@@ -30,40 +36,49 @@ pub fn assign(pages: usize, in_rank_order: &[PageId], neighbours: &Neighbours) -
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cluster::Direction;
     use crate::cluster::tests::pair;
+    use crate::page::ScoredPair;
     use proptest::prelude::*;
+
+    fn best(pages: usize, order: &[PageId], pairs: &[ScoredPair]) -> Vec<(PageId, f64)> {
+        let neighbours = Neighbours::new(pages, pairs, Direction::Either);
+        assign(pages, order, &neighbours, Guess::Best).iter().map(|link| (link.page, link.similarity)).collect()
+    }
 
     #[test]
     fn a_chain_is_not_one_group() {
         // 0 – 1 – 2: 1 is like 0, 2 is like 1 but not like 0.
-        let neighbours = Neighbours::new(3, &[pair(0, 1, 0.8), pair(1, 2, 0.8)]);
-        assert_eq!(assign(3, &[0, 1, 2], &neighbours), [(0, 1.0), (0, 0.8), (2, 1.0)]);
+        let pairs = [pair(0, 1, 0.8), pair(1, 2, 0.8)];
+        assert_eq!(best(3, &[0, 1, 2], &pairs), [(0, 1.0), (0, 0.8), (2, 1.0)]);
         // With the middle ranked first, it stands for both.
-        assert_eq!(assign(3, &[1, 0, 2], &neighbours), [(1, 0.8), (1, 1.0), (1, 0.8)]);
+        assert_eq!(best(3, &[1, 0, 2], &pairs), [(1, 0.8), (1, 1.0), (1, 0.8)]);
     }
 
     #[test]
-    fn the_most_similar_kept_page_is_named() {
-        let neighbours = Neighbours::new(3, &[pair(0, 2, 0.7), pair(1, 2, 0.9)]);
-        assert_eq!(assign(3, &[0, 1, 2], &neighbours)[2], (1, 0.9));
+    fn the_most_similar_kept_page_is_named_or_the_first() {
+        let pairs = [pair(0, 2, 0.7), pair(1, 2, 0.9)];
+        assert_eq!(best(3, &[0, 1, 2], &pairs)[2], (1, 0.9));
+        let neighbours = Neighbours::new(3, &pairs, Direction::Either);
+        assert_eq!(assign(3, &[0, 1, 2], &neighbours, Guess::First)[2].page, 0);
     }
 
     proptest! {
         #[test]
         fn the_promise(edges in prop::collection::btree_map((0u32..20, 0u32..20), 0.5f64..1.0, 0..60), order in Just((0u32..20).collect::<Vec<_>>()).prop_shuffle()) {
             let pairs: Vec<_> = edges.iter().filter(|((a, b), _)| a < b).map(|(&(a, b), &s)| pair(a, b, s)).collect();
-            let neighbours = Neighbours::new(20, &pairs);
-            let chosen = assign(20, &order, &neighbours);
-            let is_kept = |page: PageId| chosen[page as usize].0 == page;
+            let neighbours = Neighbours::new(20, &pairs, Direction::Either);
+            let chosen = assign(20, &order, &neighbours, Guess::Best);
+            let is_kept = |page: PageId| chosen[page as usize].page == page;
             for page in 0..20u32 {
-                let (target, similarity) = chosen[page as usize];
-                prop_assert!(is_kept(target), "only kept pages are named");
-                if target == page {
+                let link = chosen[page as usize];
+                prop_assert!(is_kept(link.page), "only kept pages are named");
+                if link.page == page {
                     // Kept: no kept page is a verified neighbour.
-                    prop_assert!(!neighbours.of(page).iter().any(|&(other, _)| is_kept(other)));
+                    prop_assert!(!neighbours.of(page).iter().any(|other| is_kept(other.page)));
                 } else {
-                    let best = neighbours.of(page).iter().filter(|n| is_kept(n.0)).map(|n| n.1).fold(0.0, f64::max);
-                    prop_assert_eq!(similarity, best);
+                    let kept = neighbours.of(page).iter().filter(|other| is_kept(other.page));
+                    prop_assert_eq!(link.similarity, kept.map(|other| other.similarity).fold(0.0, f64::max));
                 }
             }
         }

@@ -1,3 +1,7 @@
 //! Tokens → features: what two pages can have in common.
 
+pub mod chunk;
+pub mod multiset;
 pub mod shingle;
+pub mod spot;
+pub mod words;

@@ -7,16 +7,21 @@
 
 use crate::candidate::layout;
 use crate::config::Config;
-use crate::method::{Decision, Plan};
+use crate::method::{Decision, Features, Measure, Plan, Search, SketchPlan};
 use crate::sketch::minhash::MinHasher;
 
 pub(super) fn plan(config: &Config) -> Plan {
     let layout = layout::choose(config.threshold, config.recall);
+    let hasher = MinHasher::new(layout.bands.functions(), config.seed);
     Plan {
-        ngram: config.ngram,
-        hasher: MinHasher::new(layout.bands.functions(), config.seed),
-        bands: layout.bands,
-        decision: Decision::Jaccard { threshold: config.threshold },
+        text: config.text_options(),
+        features: Features::Shingles { k: config.ngram },
+        weights: config.weights,
+        measure: Measure::Jaccard,
+        sketch: SketchPlan { min_values: Some((hasher, layout.bands)), ..SketchPlan::default() },
+        search: Search::Bands,
+        decision: Decision::Similarity { threshold: config.threshold, strictly: false },
         layout: Some(layout),
+        survey: None,
     }
 }

@@ -6,17 +6,26 @@
 //! exact Jaccard similarity is reported beside it.
 
 use crate::config::{Config, SHINGLE_BANDS, SHINGLE_ROWS};
-use crate::method::{Decision, Plan};
+use crate::method::{Decision, Features, Measure, Plan, Search, SketchPlan};
 use crate::sketch::minhash::MinHasher;
 use crate::sketch::supershingle::Bands;
 
 pub(super) fn plan(config: &Config) -> Plan {
-    let bands = Bands { bands: SHINGLE_BANDS, rows: SHINGLE_ROWS };
     Plan {
-        ngram: config.ngram,
-        hasher: MinHasher::new(bands.functions(), config.seed),
-        bands,
+        text: config.text_options(),
+        features: Features::Shingles { k: config.ngram },
+        weights: config.weights,
+        measure: Measure::Jaccard,
+        sketch: SketchPlan { min_values: Some(supershingles(config)), ..SketchPlan::default() },
+        search: Search::Bands,
         decision: Decision::Agreement { agree: config.agree },
         layout: None,
+        survey: None,
     }
+}
+
+/// The sketch of Alg. B.
+pub(super) fn supershingles(config: &Config) -> (MinHasher, Bands) {
+    let bands = Bands { bands: SHINGLE_BANDS, rows: SHINGLE_ROWS };
+    (MinHasher::new(bands.functions(), config.seed), bands)
 }

@@ -228,7 +228,7 @@ impl Reading<'_> {
     }
 
     fn too_large(&self, length: u64) -> (SkipKind, String) {
-        let limit = crate::config::format_bytes(self.max_page_bytes);
+        let limit = crate::size::format_bytes(self.max_page_bytes);
         (
             SkipKind::TooLarge,
             format!("the record has {length} bytes or more, above the limit of {limit} (use --max-page)"),

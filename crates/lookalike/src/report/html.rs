@@ -6,7 +6,7 @@ use std::path::Path;
 
 use askama::Template;
 
-use crate::config::{ClusterMode, Keep, Method, format_bytes};
+use crate::config::{ClusterMode, Keep};
 use crate::error::{Error, Result};
 use crate::method::Decision;
 use crate::page::{PageId, ScoredPair};
@@ -16,8 +16,9 @@ use crate::report::Findings;
 use crate::report::diff::{self, Piece};
 use crate::report::plots::{self, thousands};
 use crate::report::summary::Summary;
+use crate::size::format_bytes;
 use crate::spill::Scratch;
-use crate::text::PageReader;
+use crate::text::{PageReader, TextOptions};
 
 /// Clusters that are shown, and members of each.
 const SHOWN_CLUSTERS: usize = 12;
@@ -44,6 +45,7 @@ struct Report<'a> {
     similarities: String,
     curve: String,
     curve_note: String,
+    more: Vec<String>,
     clusters: Vec<ClusterView>,
     more_clusters: u64,
     above: Vec<PairView>,
@@ -104,10 +106,11 @@ pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> 
         clusters.push(viewer.cluster(*kept, *size, members)?);
     }
     let threshold = findings.threshold();
+    let curve = findings.plan.curve(threshold.unwrap_or(1.0));
     let report = Report {
         summary,
         method: method_name(findings),
-        rule: rule(findings),
+        rule: findings.plan.rule(findings.config, threshold.unwrap_or(findings.config.threshold)),
         keep: keep_name(&findings.config.keep),
         grouping: match findings.config.cluster {
             ClusterMode::Star => "stars: every dropped page is a verified near-duplicate of the kept page it names",
@@ -120,9 +123,13 @@ pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> 
             &similarities(&findings.verified.pairs),
             &similarities(&findings.verified.near_misses),
             threshold,
+            findings.plan.similarity_name(),
         ),
-        curve: plots::s_curve(|s| findings.plan.bands.probability(s, findings.plan.agree()), threshold),
-        curve_note: curve_note(findings),
+        curve: curve.as_ref().map_or_else(String::new, |curve| {
+            plots::s_curve(&curve.chance, threshold, findings.plan.similarity_name())
+        }),
+        curve_note: curve.map_or_else(String::new, |curve| curve.note),
+        more: more(summary),
         more_clusters: (sizes.len() - shown.len()) as u64,
         clusters,
         above: above.iter().map(|pair| viewer.pair(pair)).collect::<Result<_>>()?,
@@ -139,33 +146,48 @@ impl Findings<'_> {
     fn threshold(&self) -> Option<f64> {
         let earlier = self.earlier.as_ref().map(|earlier| earlier.threshold);
         match self.plan.decision {
-            Decision::Jaccard { threshold } => Some(earlier.unwrap_or(threshold)),
-            Decision::Agreement { .. } => earlier,
+            Decision::Similarity { threshold, .. } => Some(earlier.unwrap_or(threshold)),
+            _ => earlier,
         }
     }
 }
 
 fn method_name(findings: &Findings<'_>) -> &'static str {
-    match findings.config.method {
-        _ if findings.config.exact_only => "exact copies only",
-        Method::Minhash => "minhash",
-        Method::Shingle => "shingle (Alg. B)",
-    }
+    if findings.config.exact_only { "exact copies only" } else { findings.config.method.name() }
 }
 
-fn rule(findings: &Findings<'_>) -> String {
-    if findings.config.exact_only {
-        return "the same sequence of words".to_owned();
+/// What a method has to say beyond the common numbers.
+fn more(summary: &Summary) -> Vec<String> {
+    let mut more = Vec::new();
+    if let Some(tables) = summary.tables {
+        more.push(format!(
+            "Found through {} tables of bits: no pair that differs in at most {} bits was missed.",
+            tables.tables, tables.exact_to_distance
+        ));
     }
-    let ngram = findings.config.ngram;
-    match findings.plan.decision {
-        Decision::Jaccard { .. } => {
-            format!("exact Jaccard similarity of word {ngram}-grams ≥ {}", findings.threshold().unwrap_or_default())
-        }
-        Decision::Agreement { agree } => {
-            format!("at least {agree} of {} supershingles of word {ngram}-grams equal", findings.plan.bands.bands)
-        }
+    if let Some(filter) = summary.size_filter.filter(|filter| filter.collisions > 0) {
+        more.push(format!(
+            "The size filter passed over {} of {} times that two pages met at a feature ({:.0} %).",
+            thousands(filter.passed_over),
+            thousands(filter.collisions),
+            filter.passed_over as f64 * 100.0 / filter.collisions as f64
+        ));
     }
+    if let Some(filters) = summary.filters {
+        more.push(format!(
+            "Bloom filters of {} bits, {} for a chunk; {:.1} chunks a page on average. By chance alone, unrelated pages have {:.1} % of their bits in common; {:.2} % of the bits belong to chunks wrongly inferred to be shared. {} pages fill more than half of their filter.",
+            filters.bits,
+            filters.hashes,
+            filters.chunks_a_page,
+            filters.chance_level * 100.0,
+            filters.false_match_ratio * 100.0,
+            thousands(filters.crowded_filters)
+        ));
+    }
+    if !summary.antecedents.is_empty() {
+        more.push(format!("Antecedents chosen from the corpus: {}.", summary.antecedents.join(", ")));
+    }
+    more
 }
 
 fn keep_name(keep: &Keep) -> String {
@@ -175,24 +197,6 @@ fn keep_name(keep: &Keep) -> String {
         Keep::Newest => "the newest page of a group".to_owned(),
         Keep::ShortestUrl => "the page with the shortest URL".to_owned(),
         Keep::Max(field) => format!("the page with the largest {field}"),
-    }
-}
-
-fn curve_note(findings: &Findings<'_>) -> String {
-    let bands = findings.plan.bands;
-    match findings.plan.layout {
-        Some(_) => format!(
-            "{} bands of {} min-values. Of the pairs exactly at the threshold, {:.2} % are expected to be found; of those above it, more. Every pair that is found is then compared exactly.",
-            bands.bands,
-            bands.rows,
-            bands.probability(findings.threshold().unwrap_or(1.0), 1) * 100.0
-        ),
-        None => format!(
-            "{} supershingles of {} min-values; the curve is the chance that a pair agrees in at least {}.",
-            bands.bands,
-            bands.rows,
-            findings.plan.agree()
-        ),
     }
 }
 
@@ -212,9 +216,12 @@ fn cards(summary: &Summary) -> Vec<Card> {
             note: share(summary.kinds["exact"]),
         },
         Card {
-            number: thousands(summary.kinds["near"]),
+            number: thousands(summary.kinds["near"] + summary.kinds["contained"]),
             label: "near-duplicates dropped",
-            note: share(summary.kinds["near"]),
+            note: match summary.kinds["contained"] {
+                0 => share(summary.kinds["near"]),
+                contained => format!("{} of them contained in the kept page", thousands(contained)),
+            },
         },
         Card {
             number: thousands(summary.clusters),
@@ -263,9 +270,10 @@ fn members_of(findings: &Findings<'_>, clusters: &[(PageId, u64)]) -> Vec<Vec<Pa
 
 /// The pairs closest to the threshold, on either side.
 fn pairs_at_the_threshold(findings: &Findings<'_>) -> (Vec<ScoredPair>, Vec<ScoredPair>) {
+    let is_larger_nearer = findings.plan.decision.larger_is_nearer();
     let order = |a: &ScoredPair, b: &ScoredPair| {
-        a.score
-            .total_cmp(&b.score)
+        let by_score = a.score.total_cmp(&b.score);
+        (if is_larger_nearer { by_score } else { by_score.reverse() })
             .then(a.similarity.total_cmp(&b.similarity))
             .then((a.left, a.right).cmp(&(b.left, b.right)))
     };
@@ -286,7 +294,7 @@ fn texts(findings: &Findings<'_>, pages: &[PageId]) -> Result<HashMap<PageId, St
     in_order(
         1,
         |jobs| reading.read_wanted(&wanted, jobs),
-        || PageReader::new(findings.config.keep_case),
+        || PageReader::new(TextOptions::default()),
         |reader, batch: Batch| {
             let mut found = Vec::new();
             batch.visit(reading, &mut |raw| {
@@ -357,8 +365,11 @@ impl Viewer<'_> {
             right: self.page(pair.right)?,
             similarity: format!("{:.4}", pair.similarity),
             score: match self.findings.plan.decision {
-                Decision::Jaccard { .. } => String::new(),
-                Decision::Agreement { .. } => format!("B-similarity {}", pair.score),
+                Decision::Similarity { .. } if self.findings.plan.sketch.filter.is_some() => {
+                    format!("share of common bits {:.3}", pair.score)
+                }
+                Decision::Similarity { .. } => String::new(),
+                decision => format!("{} {}", pair.score, decision.unit()),
             },
             estimate: format!("{:.3}", pair.estimate),
             left_in_right: percent(pair.left_in_right),

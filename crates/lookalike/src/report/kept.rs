@@ -25,7 +25,8 @@ use crate::report::table::parquet_error;
 pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool) -> Result<()> {
     fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
     let mut list = String::new();
-    for (source, index) in findings.reading.sources.iter().zip(0u32..) {
+    // Examples are not part of what is cleaned.
+    for (source, index) in findings.reading.sources[..findings.first_seed].iter().zip(0u32..) {
         let pages = findings.pages.pages_of(index);
         let is_kept = |page: PageId| findings.fates[page as usize].keeps(page);
         let target = target(directory, source);

@@ -16,6 +16,7 @@ mod tables;
 
 use std::path::Path;
 
+use crate::candidate::inverted::Collisions;
 use crate::cluster::Fate;
 use crate::cluster::identity::IdentitySets;
 use crate::config::{Config, RunOptions};
@@ -27,7 +28,7 @@ use crate::page_table::PageTable;
 use crate::read::Reading;
 use crate::verify::Verified;
 use skipped::Skipped;
-use summary::{Capped, SourceFile, Summary};
+use summary::{Capped, FilterReport, SizeFilterReport, SourceFile, Summary, TableReport};
 
 /// Everything that was found out.
 pub struct Findings<'a> {
@@ -37,6 +38,8 @@ pub struct Findings<'a> {
     pub plan: &'a Plan,
     /// The sources.
     pub reading: &'a Reading<'a>,
+    /// Sources from this one on are examples, and not part of what is cleaned.
+    pub first_seed: usize,
     /// The pages.
     pub pages: &'a PageTable,
     /// Identity sets.
@@ -51,6 +54,12 @@ pub struct Findings<'a> {
     pub candidates: u64,
     /// Candidate pages.
     pub candidate_pages: u64,
+    /// What the size filter of an inverted index saved.
+    pub collisions: Option<Collisions>,
+    /// Tables of bits, and the distance to which they miss nothing.
+    pub tables: Option<(usize, u32)>,
+    /// What is expected of the Bloom filters.
+    pub filters: Option<FilterReport>,
     /// Pages that got another id.
     pub repeated_ids: u64,
     /// Files that are no pages.
@@ -75,6 +84,10 @@ pub struct Earlier {
     pub capped_buckets: u64,
     /// The largest of them.
     pub capped: Vec<Capped>,
+    /// How bits were searched.
+    pub tables: Option<TableReport>,
+    /// What the size filter saved.
+    pub size_filter: Option<SizeFilterReport>,
 }
 
 impl Findings<'_> {
@@ -102,8 +115,9 @@ pub fn write(
     observer: &dyn Observer,
 ) -> Result<Summary> {
     tables::write_pages(findings, directory, options.jsonl)?;
-    tables::write_pairs(&findings.verified.pairs, findings.pages, directory, "pairs", options.jsonl)?;
-    tables::write_pairs(&findings.verified.near_misses, findings.pages, directory, "near_misses", options.jsonl)?;
+    for (pairs, name) in [(&findings.verified.pairs, "pairs"), (&findings.verified.near_misses, "near_misses")] {
+        tables::write_pairs(pairs, findings, directory, name, options.jsonl)?;
+    }
     write_clusters(findings, directory, options, observer)
 }
 

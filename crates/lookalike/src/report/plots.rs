@@ -122,7 +122,7 @@ pub(super) fn cluster_sizes(sizes: &[u64]) -> String {
 }
 
 /// How similar the compared pairs are, with the threshold.
-pub(super) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Option<f64>) -> String {
+pub(super) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Option<f64>, name: &str) -> String {
     const BINS: usize = 40;
     let mut drawing = Drawing::new(HEIGHT, "Similarity of verified pairs");
     let all = || accepted.iter().chain(near_misses).copied();
@@ -137,7 +137,7 @@ pub(super) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Opt
     accepted.iter().for_each(|&similarity| counts[bin(similarity)][0] += 1);
     near_misses.iter().for_each(|&similarity| counts[bin(similarity)][1] += 1);
     let most = counts.iter().map(|[a, b]| a + b).max().unwrap_or(0);
-    let top = frame(&mut drawing, most, "exact Jaccard similarity");
+    let top = frame(&mut drawing, most, name);
     let width = (WIDTH - LEFT - RIGHT) / BINS as f64;
     for (at, [good, bad]) in counts.iter().enumerate() {
         let x = LEFT + at as f64 * width;
@@ -177,7 +177,7 @@ pub(super) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Opt
 }
 
 /// The chance to become a candidate, by similarity, with the threshold.
-pub(super) fn s_curve(probability: impl Fn(f64) -> f64, threshold: Option<f64>) -> String {
+pub(super) fn s_curve(probability: impl Fn(f64) -> f64, threshold: Option<f64>, name: &str) -> String {
     const STEPS: u32 = 140;
     let mut drawing = Drawing::new(HEIGHT, "Chance that a pair is found, by similarity");
     for tick in 0..=5 {
@@ -193,7 +193,7 @@ pub(super) fn s_curve(probability: impl Fn(f64) -> f64, threshold: Option<f64>) 
             &format!("{:.1}", f64::from(tick) / 10.0),
         );
     }
-    drawing.text("axis", "middle", (x_of(0.5), HEIGHT - 6.0), "Jaccard similarity of a pair");
+    drawing.text("axis", "middle", (x_of(0.5), HEIGHT - 6.0), name);
     let mut path = String::new();
     for step in 0..=STEPS {
         let s = f64::from(step) / f64::from(STEPS);
@@ -245,11 +245,11 @@ mod tests {
 
     #[test]
     fn every_pair_is_in_a_bar() {
-        let plot = similarities(&[0.7, 0.9, 1.0], &[0.55], Some(0.7));
+        let plot = similarities(&[0.7, 0.9, 1.0], &[0.55], Some(0.7), "similarity");
         assert_eq!(plot.matches("pairs accepted").count(), 3);
         assert_eq!(plot.matches("pairs rejected").count(), 1);
         assert!(plot.contains("threshold 0.7"));
-        assert!(similarities(&[], &[], None).ends_with("</svg>"));
+        assert!(similarities(&[], &[], None, "similarity").ends_with("</svg>"));
         assert!(cluster_sizes(&[]).ends_with("</svg>"));
         assert!(cluster_sizes(&[2, 900]).contains("clusters of 513–1024 pages"));
     }

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::{NewPage, PageStrings, PageTable};
-use crate::report::summary::{Capped, SourceFile};
+use crate::report::summary::{Capped, FilterReport, SizeFilterReport, SourceFile, TableReport};
 
 /// The parts of `summary.json` that other commands need.
 #[derive(Debug, Deserialize)]
@@ -32,6 +32,11 @@ pub(crate) struct StoredSummary {
     pub(crate) candidate_pairs: u64,
     pub(crate) candidate_pages: u64,
     pub(crate) compared_pairs: u64,
+    #[serde(default)]
+    pub(crate) seeds: Vec<String>,
+    pub(crate) tables: Option<TableReport>,
+    pub(crate) size_filter: Option<SizeFilterReport>,
+    pub(crate) filters: Option<FilterReport>,
 }
 
 /// The pages of a result.

@@ -8,10 +8,12 @@ use serde::{Deserialize, Serialize};
 use crate::candidate::layout::Layout;
 use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
+use crate::method::Plan;
 use crate::page::{Kind, PageId};
 use crate::read::{Format, Source};
 use crate::report::Findings;
 use crate::sketch::supershingle::Bands;
+use crate::verify::sets::PageSets;
 
 /// Capped buckets and large clusters that are listed; the rest is counted.
 const LISTED: usize = 20;
@@ -50,12 +52,28 @@ pub struct Summary {
     pub identity_sets: u64,
     /// Pages whose id was taken and that got another one.
     pub repeated_ids: u64,
+    /// Files with the examples that matching started from.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub seeds: Vec<String>,
     /// Bands and rows.
-    pub bands: Bands,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub bands: Option<Bands>,
     /// Why they are what they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
-    /// Pairs that shared a band.
+    /// How bits were searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tables: Option<TableReport>,
+    /// What the size filter saved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub size_filter: Option<SizeFilterReport>,
+    /// What is expected of the Bloom filters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filters: Option<FilterReport>,
+    /// Antecedents that were chosen from the corpus.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub antecedents: Vec<String>,
+    /// Pairs that were worth comparing.
     pub candidate_pairs: u64,
     /// Pages in those pairs or in crowded buckets.
     pub candidate_pages: u64,
@@ -79,6 +97,58 @@ pub struct Summary {
     pub skipped: BTreeMap<&'static str, u64>,
     /// The first of each kind.
     pub skipped_examples: Vec<SkippedRecord>,
+}
+
+/// Tables of bits.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct TableReport {
+    /// How many.
+    pub tables: usize,
+    /// No pair that differs in at most so many bits was missed.
+    pub exact_to_distance: u32,
+}
+
+/// What the size filter saved.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct SizeFilterReport {
+    /// Times that two pages met at a feature.
+    pub collisions: u64,
+    /// Those that were passed over, as the pages are of too different sizes.
+    pub passed_over: u64,
+}
+
+/// What is expected of Bloom filters of this size on these pages.
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
+pub struct FilterReport {
+    /// Bits of a filter.
+    pub bits: u32,
+    /// Bits that a chunk sets.
+    pub hashes: u32,
+    /// Chunks of a page, on average.
+    pub chunks_a_page: f64,
+    /// Share of its bits that a page is expected to have in common with an unrelated page.
+    pub chance_level: f64,
+    /// Share of its bits that belong to chunks wrongly inferred to be in an unrelated page.
+    pub false_match_ratio: f64,
+    /// Pages whose filter is more than half full: their bits say little.
+    pub crowded_filters: u64,
+}
+
+impl FilterReport {
+    /// For the pages at hand; nothing where there are no filters.
+    pub(crate) fn new(plan: &Plan, sets: Option<&PageSets>) -> Option<FilterReport> {
+        let (filter, sets) = (plan.sketch.filter?, sets?);
+        let pages = sets.len().max(1) as f64;
+        let mean = |of: &dyn Fn(f64) -> f64| sets.feature_counts().map(|count| of(count as f64)).sum::<f64>() / pages;
+        Some(FilterReport {
+            bits: filter.bits,
+            hashes: filter.hashes,
+            chunks_a_page: mean(&|count| count),
+            chance_level: mean(&|count| filter.fill(count)),
+            false_match_ratio: mean(&|count| filter.false_match_ratio(count)),
+            crowded_filters: sets.feature_counts().filter(|&count| filter.fill(count as f64) > 0.5).count() as u64,
+        })
+    }
 }
 
 /// A file that holds many pages.
@@ -130,7 +200,7 @@ impl Summary {
         for fate in findings.fates {
             *kinds.entry(fate.kind.name()).or_default() += 1;
         }
-        let dropped = kinds["exact"] + kinds["near"];
+        let dropped = kinds["exact"] + kinds["near"] + kinds["contained"];
         let total = pages.len() as u64;
         let sizes = findings.cluster_sizes();
         let mut capped = findings.earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.capped.clone());
@@ -154,8 +224,27 @@ impl Summary {
             kinds,
             identity_sets: findings.sets.count as u64,
             repeated_ids: findings.repeated_ids,
-            bands: findings.plan.bands,
+            seeds: seeds(findings),
+            bands: findings.plan.sketch.bands(),
             layout: findings.plan.layout,
+            tables: findings.earlier.as_ref().map_or_else(
+                || findings.tables.map(|(tables, exact_to_distance)| TableReport { tables, exact_to_distance }),
+                |earlier| earlier.tables,
+            ),
+            size_filter: findings.earlier.as_ref().map_or_else(
+                || {
+                    findings
+                        .collisions
+                        .map(|met| SizeFilterReport { collisions: met.all, passed_over: met.passed_over })
+                },
+                |earlier| earlier.size_filter,
+            ),
+            filters: findings.filters,
+            antecedents: findings
+                .plan
+                .survey
+                .as_ref()
+                .map_or_else(Vec::new, |survey| survey.antecedents.iter().map(ToString::to_string).collect()),
             candidate_pairs: findings.candidates,
             candidate_pages: findings.candidate_pages,
             compared_pairs: findings.verified.compared,
@@ -171,6 +260,10 @@ impl Summary {
             skipped_examples: findings.skipped.examples.clone(),
         })
     }
+}
+
+fn seeds(findings: &Findings<'_>) -> Vec<String> {
+    findings.reading.sources[findings.first_seed..].iter().map(|source| source.display.clone()).collect()
 }
 
 fn source_files(findings: &Findings<'_>) -> Vec<SourceFile> {

@@ -5,11 +5,9 @@ use std::path::Path;
 use crate::error::Result;
 use crate::observe::Observer;
 use crate::page::ScoredPair;
-use crate::page_table::PageTable;
 use crate::report::Findings;
 use crate::report::table::{Cell, ColumnType, TableWriter};
 use crate::spill::Scratch;
-use crate::text::site::site;
 
 const PAGES: [(&str, ColumnType); 9] = [
     ("id", ColumnType::Text),
@@ -102,17 +100,19 @@ pub(super) fn write_clusters(
 /// Writes a table of pairs.
 pub(super) fn write_pairs(
     pairs: &[ScoredPair],
-    pages: &PageTable,
+    findings: &Findings<'_>,
     directory: &Path,
     name: &str,
     jsonl: bool,
 ) -> Result<()> {
+    let (pages, site_rule) = (findings.pages, findings.config.site);
     let mut table = TableWriter::create(directory, name, &PAIRS, jsonl)?;
     let (mut left_room, mut right_room) = (Scratch::default(), Scratch::default());
     for pair in pairs {
         let left = pages.strings(pair.left, &mut left_room)?;
         let right = pages.strings(pair.right, &mut right_room)?;
-        let sites = (left.url.and_then(site), right.url.and_then(site));
+        let site = |url: Option<&str>| url.and_then(|url| site_rule.site(url));
+        let sites = (site(left.url), site(right.url));
         table.push(&[
             Cell::Text(Some(left.id)),
             Cell::Text(Some(right.id)),

@@ -1,5 +1,8 @@
 //! Features → sketch: a few numbers that stand for a page.
 
+pub mod bloom;
 pub mod minhash;
+pub mod projection;
+pub mod simhash;
 pub mod sketcher;
 pub mod supershingle;

@@ -1,28 +1,57 @@
-//! A page → its sketch, without allocation once the buffers have grown.
+//! A page → its features and its sketch, without allocation once the buffers have grown.
 //!
-//! In: a [`RawPage`]. Out: its token count, the hash of its token sequence, its min-values; on
-//! request its shingle set. The plan is shared and immutable; a sketcher belongs to one thread.
+//! In: a [`RawPage`]. Out: its token count, the hash of its token sequence, the columns that
+//! candidates are found by; on request its exact features and whole sketch. The plan is shared and
+//! immutable; a sketcher belongs to one thread.
 
-use xxhash_rust::xxh3::xxh3_128;
+use std::collections::HashMap;
 
+use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
+
+use crate::candidate::pair_filter::ColumnLayout;
+use crate::config::{Config, Weights, Within};
+use crate::feature::multiset::number_copies;
 use crate::feature::shingle::{into_set, shingles};
-use crate::method::Plan;
-use crate::page::RawPage;
+use crate::feature::spot::{Spots, built_in};
+use crate::feature::words::words_and_phrases;
+use crate::method::{Features, Measure, Plan, Search};
+use crate::page::{RawPage, Token};
+use crate::sketch::projection::halves;
+use crate::sketch::simhash::{fingerprint, weighted_fingerprint};
 use crate::spill::Fixed;
 use crate::text::PageReader;
+use crate::text::canonical::canonical;
+use crate::text::language::{self, Lang, Languages};
+use crate::text::site::SiteRule;
 
 /// Titles longer than this are cut.
 const TITLE_CHARS: usize = 200;
+/// The group of pages whose language cannot be told.
+const NO_LANGUAGE: u64 = u64::MAX;
 
 /// Sketches pages for a plan.
 pub struct Sketcher<'p> {
     plan: &'p Plan,
+    layout: ColumnLayout,
+    site_rule: SiteRule,
+    within: Option<Within>,
     reader: PageReader,
-    shingles: Vec<u64>,
+    languages: Languages,
+    spots: HashMap<Option<Lang>, Spots>,
+    /// The last page's tokens, where the sketch needs them beside the features.
+    tokens: Vec<Token>,
+    /// The last page's features, with repetitions.
+    sequence: Vec<u64>,
+    features: Vec<u64>,
+    weights: Vec<u32>,
+    sketch: Vec<u32>,
+    site: u64,
+    group: u64,
     narrow: Vec<u32>,
-    /// The min-values of the last page that was sketched.
-    pub min_values: Vec<u32>,
+    min_values: Vec<u32>,
     bytes: Vec<u8>,
+    text: String,
+    ends: Vec<usize>,
     title: String,
 }
 
@@ -37,26 +66,66 @@ pub struct PageFacts<'s> {
     pub title: Option<&'s str>,
 }
 
+/// What a page is compared by.
+#[derive(Debug, Clone, Copy)]
+pub struct PageSketch<'a> {
+    /// Its features, ascending, each once.
+    pub features: &'a [u64],
+    /// What they weigh; nothing if each weighs 1.
+    pub weights: &'a [u32],
+    /// Its sketch, in the parts of the plan.
+    pub sketch: &'a [u32],
+}
+
+impl Plan {
+    /// The columns that a page has after the first reading.
+    #[must_use]
+    pub fn columns(&self, within: Option<Within>) -> ColumnLayout {
+        let bands = self.sketch.bands().map_or(0, |bands| bands.bands);
+        let bits = self.sketch.bit_words() / 2;
+        let (bands, bits) = match self.search {
+            Search::Bands => (bands, 0),
+            Search::Bits(_) => (0, bits),
+            Search::BandsAndBits(_) => (bands, bits),
+            Search::Features { .. } => (0, 0),
+        };
+        ColumnLayout { bands, bits, site: self.sketch.site, group: within.is_some() }
+    }
+}
+
 impl<'p> Sketcher<'p> {
     /// A sketcher for `plan`.
     #[must_use]
-    pub fn new(plan: &'p Plan, keep_case: bool) -> Sketcher<'p> {
+    pub fn new(plan: &'p Plan, config: &Config) -> Sketcher<'p> {
         Sketcher {
             plan,
-            reader: PageReader::new(keep_case),
-            shingles: Vec::new(),
+            layout: plan.columns(config.within),
+            site_rule: config.site,
+            within: config.within,
+            reader: PageReader::new(plan.text),
+            languages: Languages::default(),
+            spots: HashMap::new(),
+            tokens: Vec::new(),
+            sequence: Vec::new(),
+            features: Vec::new(),
+            weights: Vec::new(),
+            sketch: Vec::new(),
+            site: 0,
+            group: 0,
             narrow: Vec::new(),
             min_values: Vec::new(),
             bytes: Vec::new(),
+            text: String::new(),
+            ends: Vec::new(),
             title: String::new(),
         }
     }
 
-    /// Reads a page: its facts, and its shingles for what follows.
+    /// Reads a page: its facts, and its features for what follows.
     pub fn read(&mut self, page: &RawPage<'_>) -> PageFacts<'_> {
-        let (tokens, title) = self.reader.tokens(page);
+        let read = self.reader.read(page);
         self.title.clear();
-        for word in title.or(page.title.as_deref()).unwrap_or_default().split_whitespace() {
+        for word in read.title.or(page.title.as_deref()).unwrap_or_default().split_whitespace() {
             if self.title.chars().count() > TITLE_CHARS {
                 break;
             }
@@ -66,25 +135,268 @@ impl<'p> Sketcher<'p> {
             self.title.extend(word.chars().take(TITLE_CHARS));
         }
         self.bytes.clear();
-        u64::encode(tokens, &mut self.bytes);
-        shingles(tokens, self.plan.ngram, &mut self.shingles);
-        PageFacts {
-            tokens: u32::try_from(tokens.len()).unwrap_or(u32::MAX),
-            identity: xxh3_128(&self.bytes),
-            title: Some(self.title.as_str()).filter(|title| !title.is_empty()),
+        u64::encode(read.tokens, &mut self.bytes);
+        let identity = xxh3_128(&self.bytes);
+
+        let is_language_wanted = self.plan.needs_language() || self.within == Some(Within::Language);
+        let language = if is_language_wanted { language::detect(&read.text) } else { None };
+        match &self.plan.features {
+            Features::Shingles { k } => shingles(read.tokens, *k, &mut self.sequence),
+            Features::Words => words_and_phrases(read.words, self.languages.of(language), &mut self.sequence),
+            Features::Chunks(chunker) => {
+                self.text.clear();
+                canonical(&read.text, &mut self.text);
+                chunker.chunks(self.text.as_bytes(), &mut self.ends, &mut self.sequence);
+            }
+            Features::Spots(spots) => {
+                let spots = match spots {
+                    Some(spots) => spots,
+                    None => self.spots.entry(language).or_insert_with(|| Spots::new(&built_in(language))),
+                };
+                spots.signatures(read.tokens, read.block_ends, &mut self.sequence);
+            }
+        }
+        self.tokens.clear();
+        if self.plan.sketch.projection.is_some() && self.plan.measure != Measure::Cosine {
+            self.tokens.extend_from_slice(read.tokens);
+        }
+        let count = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
+        if self.layout.site || self.within == Some(Within::Site) {
+            let site = page.url.as_deref().and_then(|url| self.site_rule.site(url));
+            self.site = site.map_or(0, |site| xxh3_64(site.as_bytes()).max(1));
+        }
+        self.group = match self.within {
+            None => 0,
+            Some(Within::Site) => self.site,
+            Some(Within::Language) => language.map_or(NO_LANGUAGE, |language| language as u64 + 1),
+        };
+        PageFacts { tokens: count, identity, title: Some(self.title.as_str()).filter(|title| !title.is_empty()) }
+    }
+
+    /// The columns of the page just read, for finding candidates.
+    pub fn columns(&mut self, columns: &mut Vec<u64>) {
+        columns.clear();
+        if self.layout.bands + self.layout.bits > 0 {
+            self.make_sketch();
+        }
+        let parts = self.plan.sketch.parts(&self.sketch);
+        if let Some(bands) = self.plan.sketch.bands().filter(|_| self.layout.bands > 0) {
+            columns.extend(bands.keys(parts.min_values, &mut self.bytes));
+        }
+        if self.layout.bits > 0 {
+            columns.extend(parts.bits.chunks_exact(2).map(|word| u64::from(word[0]) | u64::from(word[1]) << 32));
+        }
+        if self.layout.site {
+            columns.push(self.site);
+        }
+        if self.layout.group {
+            columns.push(self.group);
         }
     }
 
-    /// The band keys of the page just read.
-    pub fn keys(&mut self) -> impl Iterator<Item = u64> + '_ {
-        self.plan.hasher.min_values(&self.shingles, &mut self.narrow, &mut self.min_values);
-        self.plan.bands.keys(&self.min_values, &mut self.bytes)
+    /// The features and the whole sketch of the page just read.
+    pub fn sketch(&mut self) -> PageSketch<'_> {
+        self.make_features();
+        self.make_sketch();
+        PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
     }
 
-    /// The shingle set and min-values of the page just read.
-    pub fn set(&mut self) -> (&[u64], &[u32]) {
-        self.plan.hasher.min_values(&self.shingles, &mut self.narrow, &mut self.min_values);
-        into_set(&mut self.shingles);
-        (&self.shingles, &self.min_values)
+    /// The features of the page just read, each as often as it occurs.
+    #[must_use]
+    pub fn sequence(&self) -> &[u64] {
+        &self.sequence
+    }
+
+    /// Sorted features and their weights.
+    fn make_features(&mut self) {
+        self.features.clear();
+        self.weights.clear();
+        self.features.extend_from_slice(&self.sequence);
+        let idf = |feature: u64| {
+            let rarity = self.plan.survey.as_ref().map(|survey| &survey.rarity);
+            rarity.map_or(1, |rarity| rarity.weight(feature))
+        };
+        match (self.plan.measure, self.plan.weights) {
+            (Measure::Jaccard | Measure::Coverage, Weights::Tf | Weights::TfIdf) => number_copies(&mut self.features),
+            (_, Weights::None) => into_set(&mut self.features),
+            (_, Weights::Idf) => {
+                into_set(&mut self.features);
+                self.weights.extend(self.features.iter().map(|&feature| idf(feature)));
+            }
+            (Measure::Cosine, weights) => {
+                self.features.sort_unstable();
+                for run in self.features.chunk_by(|a, b| a == b) {
+                    let count = u32::try_from(run.len()).unwrap_or(u32::MAX);
+                    let factor = if weights == Weights::TfIdf { idf(run[0]) } else { 1 };
+                    self.weights.push(count.saturating_mul(factor));
+                }
+                self.features.dedup();
+            }
+        }
+    }
+
+    fn make_sketch(&mut self) {
+        self.sketch.clear();
+        let plan = &self.plan.sketch;
+        let needs_features = plan.filter.is_some()
+            || (plan.min_values.is_some() && self.plan.weights != Weights::None)
+            || (plan.simhash && self.plan.weights != Weights::Tf);
+        if needs_features {
+            self.make_features();
+        }
+        let plan = &self.plan.sketch;
+        if let Some((hasher, _)) = &plan.min_values {
+            let features = if needs_features { &self.features } else { &self.sequence };
+            hasher.min_values(features, &mut self.narrow, &mut self.min_values);
+            self.sketch.extend_from_slice(&self.min_values);
+        }
+        if let Some(projection) = &plan.projection {
+            let summed = if self.plan.measure == Measure::Cosine { &self.sequence } else { &self.tokens };
+            projection.project(summed, &mut self.sketch);
+        }
+        if plan.simhash {
+            let bits = match self.plan.weights {
+                Weights::Tf => fingerprint(&self.sequence),
+                Weights::None => fingerprint(&self.features),
+                Weights::Idf | Weights::TfIdf => weighted_fingerprint(&self.features, &self.weights),
+            };
+            self.sketch.extend(halves(bits));
+        }
+        if let Some(filter) = plan.filter {
+            filter.filter(&self.features, &mut self.sketch);
+        }
+        if plan.site {
+            self.sketch.extend(halves(self.site));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Antecedents, Method};
+    use crate::feature::chunk::ChunkPlan;
+    use crate::page::{Body, Markup};
+    use std::borrow::Cow;
+
+    const PAGE: &str = "<html><title>Roses</title><p>A rose is a rose is a rose, said the gardener to the \
+        visitors who had come to the garden on Sunday to look at the roses.</p><ul><li>Home<li>News</ul>\
+        <p>The visitors were told that the roses, which were planted in the spring, would be red \
+        and that the violets would be blue. <img src=rose.png></p>";
+
+    fn page(html: &str) -> RawPage<'_> {
+        RawPage {
+            source: 0,
+            record: 1,
+            offset: None,
+            length: 0,
+            id: None,
+            url: Some(Cow::Borrowed("http://www.garden.example.org/roses.html")),
+            title: None,
+            rank_value: None,
+            body: Body::Text(Cow::Borrowed(html)),
+            markup: Markup::Html,
+        }
+    }
+
+    /// Everything a method makes of a page, as one number.
+    fn digest(config: &Config) -> u64 {
+        let plan = Plan::new(config);
+        let mut sketcher = Sketcher::new(&plan, config);
+        sketcher.read(&page(PAGE));
+        let (mut bytes, mut columns) = (Vec::new(), Vec::new());
+        sketcher.columns(&mut columns);
+        u64::encode(&columns, &mut bytes);
+        let sketch = sketcher.sketch();
+        assert!(!sketch.features.is_empty());
+        u64::encode(sketch.features, &mut bytes);
+        u32::encode(sketch.weights, &mut bytes);
+        u32::encode(sketch.sketch, &mut bytes);
+        xxh3_64(&bytes)
+    }
+
+    /// One config with the defaults and one with odd parameters for each method.
+    fn configs() -> Vec<Config> {
+        Method::ALL
+            .into_iter()
+            .flat_map(|method| {
+                let config = Config::for_method(method);
+                let mut odd = Config { seed: 12_345, ..config.clone() };
+                match method {
+                    Method::Minhash => {
+                        odd.ngram = 3;
+                        odd.threshold = 0.83;
+                        odd.weights = Weights::Tf;
+                    }
+                    Method::Shingle => odd.ngram = 5,
+                    Method::Projection => {
+                        odd.ngram = 2;
+                        odd.set_sketch_bits(100);
+                    }
+                    Method::Combined => odd.set_sketch_bits(77),
+                    Method::Routed => {
+                        odd.site = SiteRule::Registrable;
+                        odd.within = Some(Within::Language);
+                    }
+                    Method::Simhash => odd.ngram = 3,
+                    Method::Bloom => {
+                        odd.chunks = ChunkPlan { window: 7, marker: 0x3, size: 16, longest: 90 };
+                        odd.filter_bits = 333;
+                        odd.filter_hashes = 3;
+                    }
+                    Method::Spotsigs => {
+                        let list = ["the:1", "a:3:2"].iter().map(|text| text.parse().unwrap()).collect();
+                        odd.spots.antecedents = Antecedents::List(list);
+                        odd.spots.spill = true;
+                    }
+                }
+                [config, odd]
+            })
+            .collect()
+    }
+
+    #[test]
+    fn golden_sketches_of_every_method() {
+        let found: Vec<u64> = configs().iter().map(digest).collect();
+        let expected: Vec<u64> = GOLDEN.to_vec();
+        assert_eq!(found, expected, "{found:#018x?}");
+    }
+
+    /// Default and odd parameters of each method, in the order of [`Method::ALL`].
+    const GOLDEN: [u64; 16] = [
+        0x3c44_a7bf_8621_3c82,
+        0xf663_09c8_a957_95df,
+        0x46fc_4b78_57d0_449e,
+        0x3971_4736_087f_40a8,
+        0xce75_e677_05c6_a7fb,
+        0xb5c3_3a9d_19a5_453b,
+        0x9359_c053_a461_8a57,
+        0x5a56_cacf_1754_b4c5,
+        0x6a76_6254_2840_e46d,
+        0x8620_1ecd_e72e_7cd1,
+        0xdaf0_593e_f2b9_bbd0,
+        0xee95_72ce_47ed_eb96,
+        0x74e8_b11a_7d6c_d00f,
+        0x2b9b_a4df_26bd_0e54,
+        0x7fbc_6431_f65c_6031,
+        0xd721_40b0_4196_0996,
+    ];
+
+    #[test]
+    fn what_was_sketched_in_the_first_reading_is_what_is_sketched_in_the_second() {
+        for config in configs() {
+            let plan = Plan::new(&config);
+            let mut sketcher = Sketcher::new(&plan, &config);
+            let (mut first, mut again) = (Vec::new(), Vec::new());
+            sketcher.read(&page(PAGE));
+            sketcher.columns(&mut first);
+            sketcher.read(&page("<p>another page altogether, of no interest"));
+            sketcher.sketch();
+            sketcher.read(&page(PAGE));
+            assert_eq!(sketcher.sketch().sketch.len(), plan.sketch.words(), "{:?}", config.method);
+            sketcher.columns(&mut again);
+            assert_eq!(first, again);
+            assert_eq!(first.len(), plan.columns(config.within).columns());
+        }
     }
 }

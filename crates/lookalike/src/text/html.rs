@@ -22,6 +22,8 @@ pub struct PageText {
     pub images: Vec<ImageTerm>,
     /// Where the title stands in `text`; empty if there is none.
     pub title: Range<usize>,
+    /// Where blocks end in `text`, ascending.
+    pub block_ends: Vec<usize>,
 }
 
 /// One `<img>`: a term at a place in the text.
@@ -37,6 +39,7 @@ impl PageText {
     fn clear(&mut self) {
         self.text.clear();
         self.images.clear();
+        self.block_ends.clear();
         self.title = 0..0;
     }
 
@@ -162,6 +165,9 @@ impl Extractor<'_, '_> {
     }
 
     fn part(&mut self, with: char) {
+        if with == '\n' && self.page.block_ends.last() != Some(&self.page.text.len()) {
+            self.page.block_ends.push(self.page.text.len());
+        }
         match self.page.text.as_bytes().last() {
             None | Some(b'\n') => {}
             Some(b' ') if with == ' ' => {}

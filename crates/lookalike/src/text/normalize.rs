@@ -10,8 +10,7 @@ use icu_segmenter::{WordSegmenter, WordSegmenterBorrowed};
 use unicode_normalization::char::is_combining_mark;
 use unicode_normalization::{IsNormalized, UnicodeNormalization, is_nfc_quick};
 
-use crate::page::Token;
-use crate::text::term::term_token;
+use crate::text::tokenize::TermSink;
 
 /// Turns runs into terms; owns the buffers it needs.
 pub(crate) struct Normalizer {
@@ -31,8 +30,8 @@ impl Normalizer {
         }
     }
 
-    /// Appends the tokens of `run` to `tokens`.
-    pub(crate) fn tokens_of_run(&mut self, run: &str, tokens: &mut Vec<Token>) {
+    /// Hands the terms of `run` to `terms`.
+    pub(crate) fn terms_of_run(&mut self, run: &str, terms: &mut impl TermSink) {
         self.fold(run);
         let text = self.composed.as_str();
         let mut start = None;
@@ -44,12 +43,12 @@ impl Normalizer {
                 start.get_or_insert(at);
                 needs_segmenting |= is_unspaced(c);
             } else if let Some(from) = start.take() {
-                push_term(self.segmenter, &text[from..at], needs_segmenting, tokens);
+                push_term(self.segmenter, &text[from..at], needs_segmenting, terms);
                 needs_segmenting = false;
             }
         }
         if let Some(from) = start {
-            push_term(self.segmenter, &text[from..], needs_segmenting, tokens);
+            push_term(self.segmenter, &text[from..], needs_segmenting, terms);
         }
     }
 
@@ -83,16 +82,16 @@ impl Normalizer {
     }
 }
 
-fn push_term(segmenter: WordSegmenterBorrowed<'static>, term: &str, needs_segmenting: bool, tokens: &mut Vec<Token>) {
+fn push_term(segmenter: WordSegmenterBorrowed<'static>, term: &str, needs_segmenting: bool, terms: &mut impl TermSink) {
     if !needs_segmenting {
-        tokens.push(term_token(term.as_bytes()));
+        terms.term(term);
         return;
     }
     let mut from = 0;
     for to in segmenter.segment_str(term) {
         let word = &term[from..to];
         if word.chars().any(char::is_alphanumeric) {
-            tokens.push(term_token(word.as_bytes()));
+            terms.term(word);
         }
         from = to;
     }

@@ -1,22 +1,35 @@
 //! The site a URL belongs to.
-//!
-//! The rule of Henzinger (2006), §1: a host with at most one dot is its own site; otherwise the
-//! label before the first dot is dropped.
 
+use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-/// The site of `url`, or none where it has no host.
-#[must_use]
-pub fn site(url: &str) -> Option<String> {
-    let parsed = Url::parse(url).or_else(|_| Url::parse(&format!("http://{url}"))).ok()?;
-    match parsed.host()? {
-        Host::Domain(host) => {
-            let host = host.trim_end_matches('.');
-            let site =
-                if host.matches('.').count() <= 1 { host } else { host.split_once('.').map_or(host, |(_, rest)| rest) };
-            Some(site.to_owned())
-        }
-        address => Some(address.to_string()),
+/// What makes two pages be of the same site.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SiteRule {
+    /// The rule of Henzinger (2006), §1: a host with at most one dot is its own site; otherwise the
+    /// label before the first dot is dropped.
+    #[default]
+    Paper,
+    /// The registrable domain, after the public suffix list: `bbc.co.uk` for `news.bbc.co.uk`.
+    Registrable,
+}
+
+impl SiteRule {
+    /// The site of `url`, or none where it has no host.
+    #[must_use]
+    pub fn site(self, url: &str) -> Option<String> {
+        let parsed = Url::parse(url).or_else(|_| Url::parse(&format!("http://{url}"))).ok()?;
+        let host = match parsed.host()? {
+            Host::Domain(host) => host.trim_end_matches('.'),
+            address => return Some(address.to_string()),
+        };
+        let site = match self {
+            SiteRule::Registrable => psl::domain_str(host).unwrap_or(host),
+            SiteRule::Paper if host.matches('.').count() <= 1 => host,
+            SiteRule::Paper => host.split_once('.').map_or(host, |(_, rest)| rest),
+        };
+        Some(site.to_owned())
     }
 }
 
@@ -24,19 +37,33 @@ pub fn site(url: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    fn paper(url: &str) -> Option<String> {
+        SiteRule::Paper.site(url)
+    }
+
     #[test]
     fn the_paper_s_rule() {
-        assert_eq!(site("http://www.cs.berkeley.edu/index.html").as_deref(), Some("cs.berkeley.edu"));
-        assert_eq!(site("https://example.org/a").as_deref(), Some("example.org"));
-        assert_eq!(site("http://localhost:80/").as_deref(), Some("localhost"));
-        assert_eq!(site("http://WWW.Example.org").as_deref(), Some("example.org"));
+        assert_eq!(paper("http://www.cs.berkeley.edu/index.html").as_deref(), Some("cs.berkeley.edu"));
+        assert_eq!(paper("https://example.org/a").as_deref(), Some("example.org"));
+        assert_eq!(paper("http://localhost:80/").as_deref(), Some("localhost"));
+        assert_eq!(paper("http://WWW.Example.org").as_deref(), Some("example.org"));
+    }
+
+    #[test]
+    fn the_registrable_domain() {
+        let site = |url: &str| SiteRule::Registrable.site(url);
+        assert_eq!(site("http://www.cs.berkeley.edu/").as_deref(), Some("berkeley.edu"));
+        assert_eq!(site("https://news.bbc.co.uk/a").as_deref(), Some("bbc.co.uk"));
+        assert_eq!(paper("https://bbc.co.uk/a").as_deref(), Some("co.uk"), "why the paper's rule is not enough");
+        assert_eq!(site("http://localhost/").as_deref(), Some("localhost"));
+        assert_eq!(site("http://10.1.2.3/x").as_deref(), Some("10.1.2.3"));
     }
 
     #[test]
     fn addresses_and_things_that_are_no_urls() {
-        assert_eq!(site("http://10.1.2.3/x").as_deref(), Some("10.1.2.3"));
-        assert_eq!(site("www.example.org/x").as_deref(), Some("example.org"));
-        assert_eq!(site("mailto:someone"), None);
-        assert_eq!(site(""), None);
+        assert_eq!(paper("http://10.1.2.3/x").as_deref(), Some("10.1.2.3"));
+        assert_eq!(paper("www.example.org/x").as_deref(), Some("example.org"));
+        assert_eq!(paper("mailto:someone"), None);
+        assert_eq!(paper(""), None);
     }
 }

@@ -8,7 +8,7 @@
 use crate::kernel::{LANES, byte_classes};
 use crate::page::Token;
 use crate::text::normalize::Normalizer;
-use crate::text::term::{ascii_token, ascii_token_keep_case};
+use crate::text::term::{ascii_token, ascii_token_keep_case, term_token};
 
 const BREAK: u8 = 0;
 const WORD: u8 = 1;
@@ -31,7 +31,61 @@ const CLASS: [u8; 256] = {
     class
 };
 
-/// Turns text into tokens; reusable, one per thread.
+/// What becomes of the terms that are found.
+pub trait TermSink {
+    /// A term of ASCII letters and digits, `text[start..end]`, to be folded unless case is kept.
+    fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool);
+    /// Any other term, folded.
+    fn term(&mut self, term: &str);
+}
+
+/// Tokens: the terms' fingerprints.
+impl TermSink for Vec<Token> {
+    #[inline]
+    fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
+        self.push(if keep_case { ascii_token_keep_case(text, start, end) } else { ascii_token(text, start, end) });
+    }
+
+    fn term(&mut self, term: &str) {
+        self.push(term_token(term.as_bytes()));
+    }
+}
+
+/// Words: the terms themselves, for those who must look into them.
+#[derive(Debug, Default)]
+pub struct Words {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Words {
+    /// Forgets all words.
+    pub fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    /// The words, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &str> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| &self.text[std::mem::replace(&mut start, end)..end])
+    }
+}
+
+impl TermSink for Words {
+    fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
+        let fold = |byte: u8| char::from(if keep_case { byte } else { byte.to_ascii_lowercase() });
+        self.text.extend(text[start..end].iter().map(|&byte| fold(byte)));
+        self.ends.push(self.text.len());
+    }
+
+    fn term(&mut self, term: &str) {
+        self.text.push_str(term);
+        self.ends.push(self.text.len());
+    }
+}
+
+/// Turns text into terms; reusable, one per thread.
 pub struct Tokenizer {
     keep_case: bool,
     normalizer: Normalizer,
@@ -44,29 +98,29 @@ impl Tokenizer {
         Tokenizer { keep_case, normalizer: Normalizer::new(keep_case) }
     }
 
-    /// Appends the tokens of `text` to `tokens`.
-    pub fn tokenize(&mut self, text: &str, tokens: &mut Vec<Token>) {
+    /// Hands the terms of `text` to `terms`.
+    pub fn tokenize<S: TermSink>(&mut self, text: &str, terms: &mut S) {
         let bytes = text.as_bytes();
         // `at` is never inside a term, except of one that starts there.
         let mut at = 0;
         while let Some(block) = bytes.get(at..at + LANES).and_then(|block| block.try_into().ok()) {
             let classes = byte_classes(block);
             at = if classes.wide != 0 {
-                self.tokenize_bytes(text, at, at + LANES, tokens)
+                self.tokenize_bytes(text, at, at + LANES, terms)
             } else {
-                match self.ascii_block(bytes, at, classes.word, tokens) {
+                match self.ascii_block(bytes, at, classes.word, terms) {
                     // A word that is longer than the block.
-                    next if next == at => self.tokenize_bytes(text, at, at + 1, tokens),
+                    next if next == at => self.tokenize_bytes(text, at, at + 1, terms),
                     next => next,
                 }
             };
         }
-        self.tokenize_bytes(text, at, bytes.len(), tokens);
+        self.tokenize_bytes(text, at, bytes.len(), terms);
     }
 
     /// The words of an ASCII block, as far as they end in it; returns where the next block starts.
     #[inline]
-    fn ascii_block(&mut self, bytes: &[u8], at: usize, mut word: u64, tokens: &mut Vec<Token>) -> usize {
+    fn ascii_block<S: TermSink>(&self, bytes: &[u8], at: usize, mut word: u64, terms: &mut S) -> usize {
         while word != 0 {
             let start = word.trailing_zeros() as usize;
             let length = (!(word >> start)).trailing_zeros() as usize;
@@ -74,20 +128,15 @@ impl Tokenizer {
             if end >= LANES {
                 return at + start; // it may go on in the next block
             }
-            tokens.push(self.ascii_word(bytes, at + start, at + end));
+            terms.ascii(bytes, at + start, at + end, self.keep_case);
             word &= u64::MAX << end;
         }
         at + LANES
     }
 
-    #[inline]
-    fn ascii_word(&self, bytes: &[u8], start: usize, end: usize) -> Token {
-        if self.keep_case { ascii_token_keep_case(bytes, start, end) } else { ascii_token(bytes, start, end) }
-    }
-
     /// Byte by byte, every term that starts before `until`; returns where the last one ended, or
     /// `until`.
-    fn tokenize_bytes(&mut self, text: &str, from: usize, until: usize, tokens: &mut Vec<Token>) -> usize {
+    fn tokenize_bytes<S: TermSink>(&mut self, text: &str, from: usize, until: usize, terms: &mut S) -> usize {
         let bytes = text.as_bytes();
         let mut at = from;
         while at < until {
@@ -100,7 +149,7 @@ impl Tokenizer {
                 WORD => {
                     at = end_of(bytes, at, |class| class == WORD);
                     if at == bytes.len() || CLASS[usize::from(bytes[at])] == BREAK {
-                        tokens.push(self.ascii_word(bytes, start, at));
+                        terms.ascii(bytes, start, at, self.keep_case);
                         continue;
                     }
                 }
@@ -108,7 +157,7 @@ impl Tokenizer {
             }
             // A wider character in the word: normalise up to the next ASCII separator.
             at = end_of(bytes, at, |class| class != BREAK);
-            self.normalizer.tokens_of_run(&text[start..at], tokens);
+            self.normalizer.terms_of_run(&text[start..at], terms);
         }
         at
     }
@@ -125,7 +174,6 @@ fn end_of(bytes: &[u8], from: usize, belongs: impl Fn(u8) -> bool) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::term::term_token;
     use proptest::prelude::*;
     use unicode_normalization::UnicodeNormalization;
 
@@ -197,6 +245,17 @@ mod tests {
     #[test]
     fn a_mark_on_a_separator_is_no_term() {
         assert_eq!(tokens("a =\u{338} b"), tokens("a ≠ b"));
+    }
+
+    #[test]
+    fn words_and_tokens_are_the_same_terms() {
+        let text = "The Straße of IPv6 我们在北京大学学习 internationalisation-rules x";
+        for keep_case in [false, true] {
+            let (mut words, mut tokens) = (Words::default(), Vec::new());
+            Tokenizer::new(keep_case).tokenize(text, &mut words);
+            Tokenizer::new(keep_case).tokenize(text, &mut tokens);
+            assert_eq!(words.iter().map(|word| term_token(word.as_bytes())).collect::<Vec<_>>(), tokens);
+        }
     }
 
     proptest! {

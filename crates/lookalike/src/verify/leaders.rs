@@ -38,8 +38,9 @@ pub fn compare(
     sets: &PageSets,
     plan: &Plan,
     rank: &(dyn Fn(PageId) -> u32 + Sync),
+    is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
     room: &mut Room,
-) -> Result<(CappedBucket, Vec<ScoredPair>)> {
+) -> Result<(CappedBucket, Vec<(ScoredPair, Verdict)>)> {
     let mut members = bucket.members.clone();
     members.sort_unstable_by_key(|&page| rank(page));
     let mut leaders: Vec<PageId> = Vec::new();
@@ -50,18 +51,23 @@ pub fn compare(
         // Of what a member just misses only the closest is kept: a template has many near misses.
         let mut closest: Option<ScoredPair> = None;
         for &leader in &leaders {
-            let pair = sets.compare(leader, member, plan, room)?;
+            if !is_wanted(leader, member) {
+                continue;
+            }
+            let (pair, verdict) = sets.compare(leader, member, plan, room)?;
             compared += 1;
-            match plan.decision.verdict(&pair) {
+            match verdict {
                 Verdict::Accepted => {
                     matched = true;
-                    found.push(pair);
+                    found.push((pair, verdict));
                 }
-                Verdict::NearMiss if closest.is_none_or(|best| pair.score > best.score) => closest = Some(pair),
+                Verdict::NearMiss if closest.is_none_or(|best| pair.similarity > best.similarity) => {
+                    closest = Some(pair);
+                }
                 Verdict::NearMiss | Verdict::Rejected => {}
             }
         }
-        found.extend(closest);
+        found.extend(closest.map(|pair| (pair, Verdict::NearMiss)));
         if !matched && leaders.len() < MOST_LEADERS {
             leaders.push(member);
         }
@@ -78,14 +84,15 @@ mod tests {
 
     /// Pages 0..n, each with the shingles its group has and a few of its own.
     fn sets(groups: &[u64], directory: &std::path::Path, plan: &Plan) -> PageSets {
-        let mut sets = PageSets::new(directory, 1 << 20, plan.hasher.functions());
+        let mut sets = PageSets::for_plan(directory, 1 << 20, plan);
+        let (hasher, _) = plan.sketch.min_values.as_ref().unwrap();
         let (mut narrow, mut values) = (Vec::new(), Vec::new());
         for (page, &group) in (0u32..).zip(groups) {
             let mut set: Vec<u64> = (0..95).map(|n| group * 1000 + n).collect();
             set.extend((0..5).map(|n| 1_000_000 + u64::from(page) * 10 + n));
             set.sort_unstable();
-            plan.hasher.min_values(&set, &mut narrow, &mut values);
-            sets.push(page, &set, &values).unwrap();
+            hasher.min_values(&set, &mut narrow, &mut values);
+            sets.push(page, &set, &[], &values).unwrap();
         }
         sets.finish().unwrap();
         sets
@@ -100,9 +107,10 @@ mod tests {
         let bucket = CrowdedBucket { band: 4, members: (0..300).collect() };
         // The last page ranks first.
         let rank = |page: PageId| 1000 - page;
-        let (capped, pairs) = compare(&bucket, &sets, &plan, &rank, &mut Room::default()).unwrap();
+        let (capped, pairs) = compare(&bucket, &sets, &plan, &rank, &|_, _| true, &mut Room::default()).unwrap();
         assert_eq!((capped.size, capped.leaders, capped.band), (300, 3, 4));
         assert_eq!(capped.example, (299, 298));
+        let pairs: Vec<ScoredPair> = pairs.into_iter().map(|(pair, _)| pair).collect();
         let matched: BTreeSet<PageId> = pairs.iter().map(|pair| pair.left).collect();
         assert_eq!(matched.len(), 297, "all but the leaders are matched");
         assert!(
@@ -117,7 +125,7 @@ mod tests {
         let groups: Vec<u64> = (0..500).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: (0..500).collect() };
-        let (capped, pairs) = compare(&bucket, &sets, &plan, &|page| page, &mut Room::default()).unwrap();
+        let (capped, pairs) = compare(&bucket, &sets, &plan, &|page| page, &|_, _| true, &mut Room::default()).unwrap();
         assert_eq!(capped.leaders, MOST_LEADERS);
         assert!(capped.compared <= 500 * MOST_LEADERS as u64);
         assert!(pairs.is_empty());

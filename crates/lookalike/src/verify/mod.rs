@@ -1,10 +1,11 @@
 //! Candidate pairs → scored pairs, exactly.
 //!
-//! In: candidates, and the shingle sets of the pages in them, read again. Out: accepted pairs and
+//! In: candidates, and the features of the pages in them. Out: accepted pairs and
 //! near misses with their exact similarity, ascending. Exact up to collisions of 64-bit hashes.
 
 pub mod jaccard;
 pub mod leaders;
+pub mod score;
 pub mod sets;
 
 use rayon::prelude::*;
@@ -32,7 +33,8 @@ pub struct Verified {
     pub capped: Vec<CappedBucket>,
 }
 
-/// Compares all candidates. `rank` orders the members of crowded buckets.
+/// Compares all candidates. `rank` orders the members of crowded buckets; `is_wanted` refuses pairs
+/// that the user does not want to be compared.
 ///
 /// # Errors
 /// When sets that were spilled to disk cannot be read back.
@@ -41,37 +43,39 @@ pub fn verify(
     sets: &PageSets,
     plan: &Plan,
     rank: &(dyn Fn(PageId) -> u32 + Sync),
+    is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
 ) -> Result<Verified> {
-    let scored: Vec<Vec<ScoredPair>> = candidates
+    let scored: Vec<Vec<(ScoredPair, Verdict)>> = candidates
         .pairs
         .par_chunks(PAIRS_A_TASK)
         .map_init(Room::default, |room, pairs| {
             let mut found = Vec::new();
             for &(left, right) in pairs {
-                let pair = sets.compare(left, right, plan, room)?;
-                if plan.decision.verdict(&pair) != Verdict::Rejected {
-                    found.push(pair);
+                let (pair, verdict) = sets.compare(left, right, plan, room)?;
+                if verdict != Verdict::Rejected {
+                    found.push((pair, verdict));
                 }
             }
             Ok(found)
         })
         .collect::<Result<_>>()?;
-    let mut found: Vec<ScoredPair> = scored.into_iter().flatten().collect();
+    let mut found: Vec<(ScoredPair, Verdict)> = scored.into_iter().flatten().collect();
     let mut compared = candidates.pairs.len() as u64;
     let mut capped = Vec::new();
-    let crowds: Vec<(CappedBucket, Vec<ScoredPair>)> = candidates
+    let crowds: Vec<(CappedBucket, Vec<(ScoredPair, Verdict)>)> = candidates
         .crowded
         .par_iter()
-        .map_init(Room::default, |room, bucket| leaders::compare(bucket, sets, plan, rank, room))
+        .map_init(Room::default, |room, bucket| leaders::compare(bucket, sets, plan, rank, is_wanted, room))
         .collect::<Result<_>>()?;
     for (bucket, pairs) in crowds {
         compared += bucket.compared;
         capped.push(bucket);
         found.extend(pairs);
     }
-    found.par_sort_unstable_by_key(|pair| (pair.left, pair.right));
-    found.dedup_by_key(|pair| (pair.left, pair.right));
-    let (pairs, near_misses) = found.into_iter().partition(|pair| plan.decision.verdict(pair) == Verdict::Accepted);
+    found.par_sort_unstable_by_key(|(pair, _)| (pair.left, pair.right));
+    found.dedup_by_key(|(pair, _)| (pair.left, pair.right));
+    let (accepted, close): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, verdict)| *verdict == Verdict::Accepted);
+    let pairs = |found: Vec<(ScoredPair, Verdict)>| found.into_iter().map(|(pair, _)| pair).collect();
     capped.sort_by(|a, b| b.size.cmp(&a.size).then(a.example.cmp(&b.example)));
-    Ok(Verified { pairs, near_misses, compared, capped })
+    Ok(Verified { pairs: pairs(accepted), near_misses: pairs(close), compared, capped })
 }

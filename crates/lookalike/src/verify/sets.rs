@@ -1,48 +1,54 @@
-//! The shingle sets and min-values of the pages that are candidates.
+//! The features and sketches of the pages that are compared.
 //!
-//! In: pages, ascending, as they are read again. Out: any two of them compared. Lives in memory up
-//! to a limit and in temporary files beyond it.
+//! In: pages, ascending, as they are read. Out: any two of them compared. Lives in memory up to a
+//! limit and in temporary files beyond it.
 
 use std::path::Path;
 
 use crate::error::Result;
-use crate::method::Plan;
+use crate::method::{Plan, Verdict};
 use crate::page::{PageId, ScoredPair};
-use crate::sketch::minhash::agreement;
+use crate::sketch::sketcher::PageSketch;
 use crate::spill::{Scratch, Spill};
-use crate::verify::jaccard::{jaccard, share, shared};
+use crate::verify::score::score;
 
-/// The sets of many pages.
+/// The features of many pages.
 pub struct PageSets {
     pages: Vec<PageId>,
     starts: Vec<u64>,
-    shingles: Spill<u64>,
-    min_values: Spill<u32>,
-    functions: usize,
+    features: Spill<u64>,
+    /// As many as features, or none at all.
+    weights: Spill<u32>,
+    is_weighted: bool,
+    sketches: Spill<u32>,
+    sketch_words: usize,
 }
 
-/// Some pages' sets, on their way from a worker.
+/// Some pages' features, on their way from a worker.
 #[derive(Default)]
 pub struct SetBatch {
-    /// Each page, and where its shingles and min-values end.
+    /// Each page, and where its features and its sketch end.
     ends: Vec<(PageId, usize, usize)>,
-    shingles: Vec<u64>,
-    min_values: Vec<u32>,
+    features: Vec<u64>,
+    weights: Vec<u32>,
+    sketches: Vec<u32>,
 }
 
 impl SetBatch {
     /// Adds a page.
-    pub fn push(&mut self, page: PageId, (shingle_set, min_values): (&[u64], &[u32])) {
-        self.shingles.extend_from_slice(shingle_set);
-        self.min_values.extend_from_slice(min_values);
-        self.ends.push((page, self.shingles.len(), self.min_values.len()));
+    pub fn push(&mut self, page: PageId, sketch: PageSketch<'_>) {
+        self.features.extend_from_slice(sketch.features);
+        self.weights.extend_from_slice(sketch.weights);
+        self.sketches.extend_from_slice(sketch.sketch);
+        self.ends.push((page, self.features.len(), self.sketches.len()));
     }
 
     /// Forgets all pages.
     pub fn clear(&mut self) {
         self.ends.clear();
-        self.shingles.clear();
-        self.min_values.clear();
+        self.features.clear();
+        self.weights.clear();
+        self.sketches.clear();
     }
 
     /// Number of pages.
@@ -58,43 +64,56 @@ impl SetBatch {
     }
 }
 
-/// Room to compare in; one per thread.
+/// Room to read back in; one per thread.
 #[derive(Default)]
 pub struct Room {
-    left: Scratch<u64>,
-    right: Scratch<u64>,
-    left_values: Scratch<u32>,
-    right_values: Scratch<u32>,
+    features: [Scratch<u64>; 2],
+    weights: [Scratch<u32>; 2],
+    sketches: [Scratch<u32>; 2],
 }
 
 impl PageSets {
-    /// No pages yet; files go to `directory` when memory outgrows `limit_bytes`.
+    /// No pages yet; files go to `directory` when memory outgrows `limit_bytes`. A page has
+    /// `sketch_words` words of sketch, and weights if `is_weighted`.
     #[must_use]
-    pub fn new(directory: &Path, limit_bytes: usize, functions: usize) -> PageSets {
+    pub fn new(directory: &Path, limit_bytes: usize, sketch_words: usize, is_weighted: bool) -> PageSets {
+        let eighth = limit_bytes / 8;
         PageSets {
             pages: Vec::new(),
             starts: vec![0],
-            shingles: Spill::new(directory.join("candidate-shingles"), limit_bytes / 8 * 7),
-            min_values: Spill::new(directory.join("candidate-min-values"), limit_bytes / 8),
-            functions,
+            features: Spill::new(directory.join("page-features"), if is_weighted { eighth * 5 } else { eighth * 7 }),
+            weights: Spill::new(directory.join("page-weights"), eighth * 2),
+            is_weighted,
+            sketches: Spill::new(directory.join("page-sketches"), eighth),
+            sketch_words,
         }
     }
 
-    /// Makes room for `pages` with `shingles` in all, or a little less.
-    pub fn reserve(&mut self, pages: usize, shingles: usize) {
-        self.shingles.reserve(shingles);
-        self.min_values.reserve(pages * self.functions);
+    /// No pages yet, for a plan.
+    #[must_use]
+    pub fn for_plan(directory: &Path, limit_bytes: usize, plan: &Plan) -> PageSets {
+        PageSets::new(directory, limit_bytes, plan.sketch.words(), plan.is_weighted())
     }
 
-    /// Adds pages, which must come after all before them.
+    /// Makes room for `pages` with `features` in all, or a little less.
+    pub fn reserve(&mut self, pages: usize, features: usize) {
+        self.features.reserve(features);
+        if self.is_weighted {
+            self.weights.reserve(features);
+        }
+        self.sketches.reserve(pages * self.sketch_words);
+    }
+
+    /// Adds pages, which must come after all before them; `from` is added to their numbers.
     ///
     /// # Errors
     /// When a temporary file cannot be written.
-    pub fn append(&mut self, batch: &SetBatch) -> Result<()> {
-        let (mut shingles, mut min_values) = (0, 0);
-        for &(page, shingles_end, values_end) in &batch.ends {
-            self.push(page, &batch.shingles[shingles..shingles_end], &batch.min_values[min_values..values_end])?;
-            (shingles, min_values) = (shingles_end, values_end);
+    pub fn append(&mut self, batch: &SetBatch, from: PageId) -> Result<()> {
+        let (mut at, mut sketch_at) = (0, 0);
+        for &(page, end, sketch_end) in &batch.ends {
+            let weights = batch.weights.get(at..end).unwrap_or(&[]);
+            self.push(page + from, &batch.features[at..end], weights, &batch.sketches[sketch_at..sketch_end])?;
+            (at, sketch_at) = (end, sketch_end);
         }
         Ok(())
     }
@@ -103,12 +122,14 @@ impl PageSets {
     ///
     /// # Errors
     /// When a temporary file cannot be written.
-    pub fn push(&mut self, page: PageId, shingle_set: &[u64], min_values: &[u32]) -> Result<()> {
+    pub fn push(&mut self, page: PageId, features: &[u64], weights: &[u32], sketch: &[u32]) -> Result<()> {
         debug_assert!(self.pages.last().is_none_or(|&last| last < page));
+        debug_assert_eq!(weights.len(), if self.is_weighted { features.len() } else { 0 });
         self.pages.push(page);
-        self.shingles.append(shingle_set)?;
-        self.starts.push(self.shingles.len());
-        self.min_values.append(min_values)?;
+        self.features.append(features)?;
+        self.starts.push(self.features.len());
+        self.weights.append(weights)?;
+        self.sketches.append(sketch)?;
         Ok(())
     }
 
@@ -117,8 +138,9 @@ impl PageSets {
     /// # Errors
     /// When a temporary file cannot be written.
     pub fn finish(&mut self) -> Result<()> {
-        self.shingles.finish()?;
-        self.min_values.finish()
+        self.features.finish()?;
+        self.weights.finish()?;
+        self.sketches.finish()
     }
 
     /// Number of pages.
@@ -133,6 +155,17 @@ impl PageSets {
         self.pages.is_empty()
     }
 
+    /// Features of all pages together.
+    #[must_use]
+    pub fn feature_count(&self) -> u64 {
+        self.features.len()
+    }
+
+    /// Features of each page.
+    pub fn feature_counts(&self) -> impl Iterator<Item = u64> {
+        self.starts.windows(2).map(|ends| ends[1] - ends[0])
+    }
+
     /// Whether a page is in here.
     #[must_use]
     pub fn contains(&self, page: PageId) -> bool {
@@ -142,32 +175,64 @@ impl PageSets {
     /// Whether anything is on disk.
     #[must_use]
     pub fn is_spilled(&self) -> bool {
-        self.shingles.is_spilled() || self.min_values.is_spilled()
+        self.features.is_spilled() || self.weights.is_spilled() || self.sketches.is_spilled()
+    }
+
+    /// The features of a page.
+    ///
+    /// # Errors
+    /// When a temporary file cannot be read.
+    pub fn features<'a>(&'a self, page: PageId, room: &'a mut Scratch<u64>) -> Result<&'a [u64]> {
+        let at = self.place(page);
+        self.features.read(self.starts[at]..self.starts[at + 1], room)
+    }
+
+    /// The features of a page and their weights, of which there are none if each weighs 1.
+    ///
+    /// # Errors
+    /// When a temporary file cannot be read.
+    pub fn weighted_features<'a>(&'a self, page: PageId, room: &'a mut Room) -> Result<(&'a [u64], &'a [u32])> {
+        let at = self.place(page);
+        let range = self.starts[at]..self.starts[at + 1];
+        let features = self.features.read(range.clone(), &mut room.features[0])?;
+        let weights = if self.is_weighted { self.weights.read(range, &mut room.weights[0])? } else { &[] };
+        Ok((features, weights))
     }
 
     /// Compares two pages exactly.
     ///
     /// # Errors
     /// When a temporary file cannot be read.
-    pub fn compare(&self, left: PageId, right: PageId, plan: &Plan, room: &mut Room) -> Result<ScoredPair> {
+    pub fn compare(&self, left: PageId, right: PageId, plan: &Plan, room: &mut Room) -> Result<(ScoredPair, Verdict)> {
         let (left, right) = (left.min(right), left.max(right));
-        let (at_left, at_right) = (self.place(left), self.place(right));
-        let left_set = self.shingles.read(self.starts[at_left]..self.starts[at_left + 1], &mut room.left)?;
-        let right_set = self.shingles.read(self.starts[at_right]..self.starts[at_right + 1], &mut room.right)?;
-        let functions = self.functions as u64;
-        let values = |at: usize| at as u64 * functions..(at as u64 + 1) * functions;
-        let left_values = self.min_values.read(values(at_left), &mut room.left_values)?;
-        let right_values = self.min_values.read(values(at_right), &mut room.right_values)?;
-        let both = shared(left_set, right_set);
-        let similarity = jaccard(both, left_set.len(), right_set.len());
-        Ok(ScoredPair {
+        let Room { features: [f0, f1], weights: [w0, w1], sketches: [s0, s1] } = room;
+        let found = score(plan, self.page(left, f0, w0, s0)?, self.page(right, f1, w1, s1)?);
+        let pair = ScoredPair {
             left,
             right,
-            similarity,
-            left_in_right: share(both, left_set.len()),
-            right_in_left: share(both, right_set.len()),
-            score: plan.decision.score(similarity, plan.bands.agreeing(left_values, right_values)),
-            estimate: agreement(left_values, right_values),
+            similarity: found.similarity,
+            left_in_right: found.left_in_right,
+            right_in_left: found.right_in_left,
+            score: found.score,
+            estimate: found.estimate,
+        };
+        Ok((pair, found.verdict))
+    }
+
+    fn page<'a>(
+        &'a self,
+        page: PageId,
+        features: &'a mut Scratch<u64>,
+        weights: &'a mut Scratch<u32>,
+        sketch: &'a mut Scratch<u32>,
+    ) -> Result<PageSketch<'a>> {
+        let at = self.place(page);
+        let range = self.starts[at]..self.starts[at + 1];
+        let words = self.sketch_words as u64;
+        Ok(PageSketch {
+            features: self.features.read(range.clone(), features)?,
+            weights: if self.is_weighted { self.weights.read(range, weights)? } else { &[] },
+            sketch: self.sketches.read(at as u64 * words..(at as u64 + 1) * words, sketch)?,
         })
     }
 

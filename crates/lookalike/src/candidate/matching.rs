@@ -1,0 +1,154 @@
+//! Matching page by page: the incremental and the seeded way of spot signatures.
+//!
+//! In: pages in an order that matters, and a way to compare two of them. Out: for each page that is a
+//! duplicate the page it matches. A page is compared with the pages in the index; it enters the index
+//! only if it is no duplicate (on request in any case). The first pages can be given as examples:
+//! they are indexed and never matched. Web-archives paper, §3.3.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
+
+use xxhash_rust::xxh3::xxh3_64_with_seed;
+
+use crate::candidate::rarity::{Prefix, Rarity};
+use crate::config::Guess;
+use crate::error::Result;
+use crate::feature::spot::TokenHasher;
+use crate::method::Verdict;
+use crate::page::{PageId, ScoredPair};
+use crate::verify::sets::{PageSets, Room};
+
+/// How pages are matched.
+#[derive(Debug, Clone, Copy)]
+pub struct MatchingPlan {
+    /// The least similarity.
+    pub threshold: f64,
+    /// Which of several matches counts.
+    pub guess: Guess,
+    /// Duplicates are indexed, too.
+    pub index_duplicates: bool,
+    /// How many of the first pages are examples.
+    pub seeds: usize,
+}
+
+/// Pages in the seeded order of their ids: the same whatever the order of the input.
+#[must_use]
+pub fn seeded_order_key(id: &str, seed: u64) -> u64 {
+    xxh3_64_with_seed(id.as_bytes(), seed)
+}
+
+/// Matches the pages of `order`, one after the other. `compare` knows which pairs are left out.
+///
+/// # Errors
+/// When sets that were spilled to disk cannot be read back.
+pub fn match_in_order(
+    sets: &PageSets,
+    order: &[PageId],
+    plan: MatchingPlan,
+    mut compare: impl FnMut(PageId, PageId) -> Result<Option<(ScoredPair, Verdict)>>,
+) -> Result<Vec<ScoredPair>> {
+    let rarity = Rarity::of(sets, order)?;
+    let mut index: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>> = HashMap::default();
+    let (mut room, mut prefix) = (Room::default(), Prefix::default());
+    let mut found = Vec::new();
+    let mut met: Vec<u32> = Vec::new();
+    for (place, &page) in (0u32..).zip(order) {
+        let (features, weights) = sets.weighted_features(page, &mut room)?;
+        prefix.fill(features, weights, &rarity, plan.threshold);
+        let own = || prefix.ranked()[..prefix.length].iter().map(|row| row.0.1);
+        let mut matched: Option<ScoredPair> = None;
+        if place as usize >= plan.seeds {
+            met.clear();
+            met.extend(own().filter_map(|feature| index.get(&feature)).flatten());
+            met.sort_unstable();
+            met.dedup();
+            for &other in &met {
+                let Some((pair, Verdict::Accepted)) = compare(page, order[other as usize])? else { continue };
+                if matched.is_none_or(|best| pair.similarity > best.similarity) {
+                    matched = Some(pair);
+                }
+                if plan.guess == Guess::First {
+                    break;
+                }
+            }
+        }
+        if matched.is_none() || plan.index_duplicates {
+            own().for_each(|feature| index.entry(feature).or_default().push(place));
+        }
+        found.extend(matched);
+    }
+    found.sort_unstable_by_key(|pair| (pair.left, pair.right));
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::tests::pair;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn jaccard(left: &BTreeSet<u64>, right: &BTreeSet<u64>) -> f64 {
+        let union = left.union(right).count();
+        if union == 0 { 0.0 } else { left.intersection(right).count() as f64 / union as f64 }
+    }
+
+    /// The definition: (page, the page it matches).
+    fn by_definition(sets: &[BTreeSet<u64>], order: &[PageId], plan: MatchingPlan) -> BTreeSet<(PageId, PageId)> {
+        let mut indexed: Vec<PageId> = Vec::new();
+        let mut matches = BTreeSet::new();
+        for (place, &page) in order.iter().enumerate() {
+            let mut best: Option<(PageId, f64)> = None;
+            if place >= plan.seeds {
+                for &other in &indexed {
+                    let similarity = jaccard(&sets[page as usize], &sets[other as usize]);
+                    let better = match plan.guess {
+                        Guess::First => best.is_none(),
+                        Guess::Best => best.is_none_or(|known| similarity > known.1),
+                    };
+                    if similarity > plan.threshold && better {
+                        best = Some((other, similarity));
+                    }
+                }
+            }
+            if let Some((other, _)) = best {
+                matches.insert((page.min(other), page.max(other)));
+            }
+            if best.is_none() || plan.index_duplicates {
+                indexed.push(page);
+            }
+        }
+        matches
+    }
+
+    proptest! {
+        #[test]
+        fn every_variant_equals_its_definition(
+            sets in prop::collection::vec(prop::collection::btree_set(0u64..15, 0..9), 1..25),
+            threshold in prop::sample::select(vec![0.1, 0.2, 0.5, 0.75]),
+            seeds in 0usize..4,
+            seed in any::<u64>(),
+        ) {
+            let directory = tempfile::tempdir().unwrap();
+            let mut stored = PageSets::new(directory.path(), 1 << 20, 0, false);
+            for (page, set) in (0u32..).zip(&sets) {
+                stored.push(page, &set.iter().copied().collect::<Vec<_>>(), &[], &[]).unwrap();
+            }
+            stored.finish().unwrap();
+            let mut order: Vec<PageId> = (0..).take(sets.len()).collect();
+            order.sort_by_key(|page| seeded_order_key(&page.to_string(), seed));
+            for guess in [Guess::First, Guess::Best] {
+                for index_duplicates in [false, true] {
+                    let plan = MatchingPlan { threshold, guess, index_duplicates, seeds };
+                    let found = match_in_order(&stored, &order, plan, |left, right| {
+                        let similarity = jaccard(&sets[left as usize], &sets[right as usize]);
+                        let verdict = if similarity > threshold { Verdict::Accepted } else { Verdict::Rejected };
+                        Ok(Some((pair(left.min(right), left.max(right), similarity), verdict)))
+                    }).unwrap();
+                    let found: BTreeSet<_> = found.iter().map(|pair| (pair.left, pair.right)).collect();
+                    prop_assert_eq!(found, by_definition(&sets, &order, plan));
+                }
+            }
+        }
+    }
+}

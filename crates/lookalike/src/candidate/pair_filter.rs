@@ -1,0 +1,114 @@
+//! What can be said about two pages before they are read again.
+//!
+//! In: the columns of the first reading. Out: whether a pair is worth comparing exactly. Refused is
+//! only what the decision would refuse, near misses apart, or what the user asked not to compare.
+
+use crate::config::Config;
+use crate::method::{Decision, NEAR_MISS_BITS, NEAR_MISS_DISTANCE};
+use crate::page::PageId;
+
+/// The columns of numbers that every page has after the first reading.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ColumnLayout {
+    /// Band keys, the first columns.
+    pub bands: usize,
+    /// Words of bits, the columns behind them.
+    pub bits: usize,
+    /// Whether the site follows.
+    pub site: bool,
+    /// Whether the group that is searched within follows.
+    pub group: bool,
+}
+
+impl ColumnLayout {
+    /// Columns in all.
+    #[must_use]
+    pub fn columns(self) -> usize {
+        self.bands + self.bits + usize::from(self.site) + usize::from(self.group)
+    }
+
+    /// The column of the site.
+    #[must_use]
+    pub fn site_column(self) -> Option<usize> {
+        self.site.then_some(self.bands + self.bits)
+    }
+
+    /// The column of the group.
+    #[must_use]
+    pub fn group_column(self) -> Option<usize> {
+        self.group.then(|| self.columns() - 1)
+    }
+}
+
+/// Refuses pairs.
+pub struct PairFilter<'a> {
+    /// Words in each page.
+    pub tokens: &'a [u32],
+    /// Lengths may differ by this factor.
+    pub length_ratio: Option<f64>,
+    /// The group of each page; 0 for none.
+    pub groups: Option<&'a [u64]>,
+    /// The site of each page; 0 for none.
+    pub sites: Option<&'a [u64]>,
+    /// Band keys.
+    pub bands: Vec<&'a [u64]>,
+    /// Bits.
+    pub bits: Vec<&'a [u64]>,
+    /// Bits that are compared.
+    pub compared_bits: u32,
+    /// What will decide.
+    pub decision: Decision,
+}
+
+impl PairFilter<'_> {
+    /// Whether a filter for this decision needs band keys and bits beside what joins them.
+    #[must_use]
+    pub fn needs_columns(decision: Decision) -> bool {
+        !matches!(decision, Decision::Similarity { .. } | Decision::Agreement { .. })
+    }
+
+    /// Whether nothing would ever be refused.
+    #[must_use]
+    pub fn is_idle(config: &Config, decision: Decision) -> bool {
+        config.length_ratio.is_none() && config.within.is_none() && !PairFilter::needs_columns(decision)
+    }
+
+    /// Whether two pages are worth comparing.
+    #[must_use]
+    pub fn passes(&self, left: PageId, right: PageId) -> bool {
+        self.is_wanted(left, right) && self.can_be_accepted(left as usize, right as usize)
+    }
+
+    /// Whether the user wants two pages to be compared.
+    #[must_use]
+    pub fn is_wanted(&self, left: PageId, right: PageId) -> bool {
+        let (left, right) = (left as usize, right as usize);
+        let in_one_group = self.groups.is_none_or(|groups| groups[left] == groups[right] && groups[left] != 0);
+        in_one_group
+            && self.length_ratio.is_none_or(|ratio| {
+                let (shorter, longer) =
+                    (self.tokens[left].min(self.tokens[right]), self.tokens[left].max(self.tokens[right]));
+                f64::from(shorter) >= ratio * f64::from(longer)
+            })
+    }
+
+    fn can_be_accepted(&self, left: usize, right: usize) -> bool {
+        let differing = || self.bits.iter().map(|words| (words[left] ^ words[right]).count_ones()).sum::<u32>();
+        let at_most = |least: u32| self.compared_bits - least + NEAR_MISS_BITS;
+        let agreeing = || self.bands.iter().filter(|keys| keys[left] == keys[right]).count() as u64;
+        match self.decision {
+            Decision::Similarity { .. } | Decision::Agreement { .. } => true,
+            Decision::EqualBits { least } => differing() <= at_most(least),
+            Decision::Distance { radius } => differing() <= radius + NEAR_MISS_DISTANCE,
+            Decision::Both { agree, .. } => agreeing() >= u64::from(agree),
+            Decision::BySite { agree, same, other } => {
+                let is_same = self.sites.is_some_and(|sites| sites[left] == sites[right] && sites[left] != 0);
+                if is_same {
+                    agreeing() >= u64::from(agree) && differing() <= at_most(same)
+                } else {
+                    differing() <= at_most(other)
+                }
+            }
+        }
+    }
+}

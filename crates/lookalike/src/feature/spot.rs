@@ -1,0 +1,342 @@
+//! Spot signatures: what stands a little behind frequent words.
+//!
+//! In: a page's tokens and where its blocks end. Out: the set of its signatures, ascending. At every
+//! occurrence of an antecedent the signature is the d-th word after it, for a chain `a(m, n)` the m-th
+//! and the (m+n)-th; the antecedent and its distances are part of it. Words in between are not
+//! skipped; where a block ends before the word is reached, there is no signature. Frequent words are
+//! dense in sentences and rare in menus, so the signatures stand for the story and not for its frame.
+//! Web-archives paper, §3.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+use crate::page::Token;
+use crate::text::language::{Lang, stop_words_of};
+use crate::text::term::term_token;
+use crate::text::tokenize::{Tokenizer, Words};
+
+/// The distances of an antecedent that is given without any.
+pub const DEFAULT_DISTANCES: [u16; 2] = [2, 2];
+/// Links of a chain.
+const MOST_DISTANCES: usize = 8;
+
+/// A word, and how far behind it the words of a signature stand.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Antecedent {
+    /// The word, folded.
+    pub word: String,
+    /// The distances, each counted from the word before.
+    pub distances: Vec<u16>,
+}
+
+impl Antecedent {
+    /// A word with the default distances.
+    #[must_use]
+    pub fn new(word: &str) -> Antecedent {
+        Antecedent { word: word.to_owned(), distances: DEFAULT_DISTANCES.to_vec() }
+    }
+}
+
+impl FromStr for Antecedent {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Antecedent, String> {
+        let help = || {
+            format!("'{text}' is no antecedent; write word, word:distance or word:m:n, for example said:3 or that:4:2")
+        };
+        let mut parts = text.split(':');
+        let mut words = Words::default();
+        Tokenizer::new(false).tokenize(parts.next().unwrap_or_default(), &mut words);
+        let mut found = words.iter();
+        let (Some(word), None) = (found.next(), found.next()) else { return Err(help()) };
+        let mut distances: Vec<u16> = Vec::new();
+        for part in parts {
+            distances.push(part.trim().parse().ok().filter(|distance| (1..=1000).contains(distance)).ok_or_else(help)?);
+        }
+        if distances.len() > MOST_DISTANCES {
+            return Err(help());
+        }
+        if distances.is_empty() {
+            distances.extend(DEFAULT_DISTANCES);
+        }
+        Ok(Antecedent { word: word.to_owned(), distances })
+    }
+}
+
+impl fmt::Display for Antecedent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.word)?;
+        self.distances.iter().try_for_each(|distance| write!(f, ":{distance}"))
+    }
+}
+
+impl TryFrom<String> for Antecedent {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Antecedent, String> {
+        text.parse()
+    }
+}
+
+impl From<Antecedent> for String {
+    fn from(antecedent: Antecedent) -> String {
+        antecedent.to_string()
+    }
+}
+
+/// Tokens are hashes already.
+#[derive(Default)]
+pub struct TokenHasher(u64);
+
+impl Hasher for TokenHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, token: u64) {
+        self.0 = token;
+    }
+}
+
+/// Antecedents, ready to be looked for.
+#[derive(Debug, Clone, Default)]
+pub struct Spots {
+    chains: HashMap<Token, Vec<Chain>, BuildHasherDefault<TokenHasher>>,
+}
+
+#[derive(Debug, Clone)]
+struct Chain {
+    /// What antecedent and distances come to.
+    start: u64,
+    distances: Vec<usize>,
+}
+
+impl Spots {
+    /// For a list of antecedents.
+    #[must_use]
+    pub fn new(antecedents: &[Antecedent]) -> Spots {
+        let mut spots = Spots::default();
+        for antecedent in antecedents {
+            let token = term_token(antecedent.word.as_bytes());
+            let start = antecedent.distances.iter().fold(token, |state, &distance| link(state, u64::from(distance)));
+            let distances = antecedent.distances.iter().map(|&distance| usize::from(distance)).collect();
+            spots.chains.entry(token).or_default().push(Chain { start, distances });
+        }
+        spots
+    }
+
+    /// Replaces `signatures` by the signatures of a page. `block_ends` may be empty: then nothing
+    /// but the end of the page stops a chain.
+    pub fn signatures(&self, tokens: &[Token], block_ends: &[usize], signatures: &mut Vec<u64>) {
+        signatures.clear();
+        let mut blocks = block_ends.iter().copied().peekable();
+        for (at, token) in tokens.iter().enumerate() {
+            let Some(chains) = self.chains.get(token) else { continue };
+            while blocks.next_if(|&end| end <= at).is_some() {}
+            let end = blocks.peek().copied().unwrap_or(tokens.len());
+            signatures.extend(chains.iter().filter_map(|chain| chain.signature(&tokens[..end], at)));
+        }
+        signatures.sort_unstable();
+        signatures.dedup();
+    }
+}
+
+impl Chain {
+    fn signature(&self, tokens: &[Token], mut at: usize) -> Option<u64> {
+        self.distances.iter().try_fold(self.start, |state, distance| {
+            at += distance;
+            tokens.get(at).map(|&token| link(state, token))
+        })
+    }
+}
+
+fn link(state: u64, next: u64) -> u64 {
+    let mut mixed = state.rotate_left(29) ^ next.wrapping_mul(0xd6e8_feb8_6659_fd93);
+    crate::sketch::minhash::next_random(&mut mixed)
+}
+
+/// The built-in antecedents of a language; for a page whose language cannot be told, those of all
+/// languages that have a list of their own.
+#[must_use]
+pub fn built_in(language: Option<Lang>) -> Vec<Antecedent> {
+    let list = |words: &str| -> Vec<Antecedent> { words.split(' ').map(Antecedent::new).collect() };
+    let Some(language) = language else {
+        let mut all: Vec<Antecedent> = LISTS.iter().flat_map(|(_, words)| list(words)).collect();
+        all.sort();
+        all.dedup();
+        return all;
+    };
+    if let Some((_, words)) = LISTS.iter().find(|(listed, _)| *listed == language) {
+        return list(words);
+    }
+    let stop_words = stop_words_of(language);
+    if stop_words.is_empty() {
+        return built_in(None);
+    }
+    stop_words.iter().filter_map(|word| word.parse().ok()).collect()
+}
+
+/// Words that carry sentences and seldom stand in menus.
+const LISTS: [(Lang, &str); 14] = [
+    (
+        Lang::Eng,
+        "a an and are as at be been but by for from had has have he his in is it its not of on said she that the their they this to was were which who will with would",
+    ),
+    (
+        Lang::Deu,
+        "als auch auf aus bei bis das dass dem den der des die durch ein eine einem einen einer er es für hat im in ist mit nach nicht noch sich sie sind um und von vor war werden wie wird wurde zu zum zur über",
+    ),
+    (
+        Lang::Fra,
+        "a au aux avec ce cette dans de des du elle en est et il la le les leur mais ne on ont ou par pas plus pour qu que qui sa se ses son sont sur un une été",
+    ),
+    (
+        Lang::Spa,
+        "a al como con de del el ella en entre era es esta este fue ha han la las le lo los más no para pero por que se sin sobre son su sus un una y",
+    ),
+    (
+        Lang::Ita,
+        "a al alla anche che ci come con da dal de del della delle di e ha hanno i il in la le lo ma nel nella non per più si sono su sua suo un una è",
+    ),
+    (
+        Lang::Por,
+        "a ao aos as com como da das de do dos e em entre era foi mais mas na nas no nos não o os para pela pelo por que se sem ser seu sua são um uma é",
+    ),
+    (
+        Lang::Nld,
+        "aan als bij dat de der die door een en er het hij in is maar met na naar niet nog ook of om op over te tot uit van voor was werd worden wordt ze zijn",
+    ),
+    (
+        Lang::Swe,
+        "att av de den det efter en ett för från han har hon i inte kan man med men och om på sig ska som till under var vid är",
+    ),
+    (
+        Lang::Dan,
+        "af at de den der det efter en er et for fra han har hun i ikke kan man med men og om på sig skal som til var ved vil",
+    ),
+    (
+        Lang::Pol,
+        "a ale był było być co czy dla do i jak jako jego jest już na nie o od oraz po przez przy się są tak także to w we z za ze że",
+    ),
+    (
+        Lang::Ces,
+        "a aby ale by byl bylo být do i jak jako jeho je jsou k na o od po pod pro při s se si že to u v ve z za",
+    ),
+    (
+        Lang::Rus,
+        "а без был была было быть в во все для до его если же за и из или их к как который на не но о он она они от по при с так также то у что это",
+    ),
+    (Lang::Jpn, "が から こと する て で です と という な ない に の は へ ます まで も や よう より れる を 年 日"),
+    (
+        Lang::Cmn,
+        "不 与 个 中 为 也 了 于 从 他 他们 以 会 但 到 和 在 地 对 将 就 已 并 我们 把 是 有 的 着 而 说 被 让 这 还 都",
+    ),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::collections::BTreeSet;
+
+    fn tokens(text: &str) -> Vec<Token> {
+        text.split_whitespace().map(|word| term_token(word.as_bytes())).collect()
+    }
+
+    fn of(spots: &str, text: &str) -> Vec<u64> {
+        let antecedents: Vec<Antecedent> = spots.split(',').map(|spot| spot.parse().unwrap()).collect();
+        let mut found = Vec::new();
+        Spots::new(&antecedents).signatures(&tokens(text), &[], &mut found);
+        found
+    }
+
+    #[test]
+    fn antecedents_are_written_as_they_are_read() {
+        for text in ["is:3", "that:4:2", "the:2:2"] {
+            assert_eq!(text.parse::<Antecedent>().unwrap().to_string(), text);
+        }
+        assert_eq!("Said".parse::<Antecedent>().unwrap(), Antecedent::new("said"));
+        for wrong in ["", ":3", "is:0", "is:x", "two words:3", "is:-1"] {
+            assert!(wrong.parse::<Antecedent>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn distances_chains_and_the_end_of_the_page() {
+        assert_eq!(of("is:1", "what is here"), of("is:1", "this is here now"));
+        assert_eq!(of("is:3", "what is here"), Vec::<u64>::new());
+        assert_eq!(of("is:1,is:2", "it is here now").len(), 2);
+        // The antecedent and the distances are part of the signature.
+        assert_ne!(of("is:1", "is x"), of("was:1", "was x"));
+        assert_ne!(of("is:1", "is x"), of("is:2", "is y x"));
+        // is(3,4) takes the third and the seventh word behind.
+        let one = of("is:3:4", "is a b C d e f G");
+        assert_eq!(one, of("is:3:4", "is q r C s t u G"));
+        assert_ne!(one, of("is:3:4", "is q r C s t u H"));
+        assert_eq!(of("is:3:4", "is a b C d e f"), Vec::<u64>::new());
+    }
+
+    #[test]
+    fn chains_stop_at_block_ends() {
+        let spots = Spots::new(&["is:1".parse().unwrap()]);
+        let tokens = tokens("this is next is here");
+        let mut found = Vec::new();
+        spots.signatures(&tokens, &[2, 5], &mut found);
+        assert_eq!(found, of("is:1", "is here"));
+        spots.signatures(&tokens, &[], &mut found);
+        assert_eq!(found.len(), 2);
+    }
+
+    #[test]
+    fn golden_signatures() {
+        assert_eq!(of("the:2,is:1:2", "the rose is a red rose in the red sun"), GOLDEN);
+    }
+
+    const GOLDEN: [u64; 3] = [0x34cc_86fa_51e7_743e, 0x4c8a_60d0_9b00_d7e2, 0x93dc_a0b7_22dd_c35c];
+
+    #[test]
+    fn built_in_lists_are_lists_of_single_terms() {
+        for (language, words) in LISTS {
+            for word in words.split(' ') {
+                assert_eq!(word.parse::<Antecedent>().unwrap().word, word, "{language}");
+            }
+            assert!(built_in(Some(language)).len() > 20);
+        }
+        assert!(built_in(Some(Lang::Tur)).len() > 20, "other languages fall back to stop words");
+        assert!(built_in(None).len() > 200);
+    }
+
+    proptest! {
+        #[test]
+        fn signatures_equal_the_definition(
+            words in prop::collection::vec(0u8..5, 0..60),
+            ends in prop::collection::btree_set(1usize..60, 0..6),
+            (m, n) in (1usize..5, 1usize..5),
+        ) {
+            let tokens: Vec<Token> = words.iter().map(|&word| term_token(&[b'a' + word])).collect();
+            let ends: Vec<usize> = ends.into_iter().filter(|&end| end <= tokens.len()).chain([tokens.len()]).collect();
+            let spots = Spots::new(&[format!("a:{m}").parse().unwrap(), format!("b:{m}:{n}").parse().unwrap()]);
+            let mut found = Vec::new();
+            spots.signatures(&tokens, &ends, &mut found);
+            let mut expected = BTreeSet::new();
+            for (at, &word) in words.iter().enumerate() {
+                let end = *ends.iter().find(|&&end| end > at).unwrap();
+                match word {
+                    0 if at + m < end => { expected.insert((0u8, words[at + m], 0)); }
+                    1 if at + m + n < end => { expected.insert((1, words[at + m], words[at + m + n])); }
+                    _ => {}
+                }
+            }
+            prop_assert_eq!(found.len(), expected.len());
+        }
+    }
+}

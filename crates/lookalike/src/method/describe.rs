@@ -1,0 +1,135 @@
+//! A method in words, for people: what it decides by, and what it finds.
+
+use crate::config::{Config, Method};
+use crate::method::{Decision, Measure, Plan};
+use crate::sketch::simhash::distance_of_cosine;
+
+/// The chance that a pair is found and accepted, by its similarity.
+pub struct Curve<'a> {
+    /// The chance.
+    pub chance: Box<dyn Fn(f64) -> f64 + 'a>,
+    /// What it says, in a sentence.
+    pub note: String,
+}
+
+impl Plan {
+    /// What makes two pages near-duplicates. `threshold` is the one in force, which can be higher
+    /// than the config's.
+    #[must_use]
+    pub fn rule(&self, config: &Config, threshold: f64) -> String {
+        if config.exact_only {
+            return "the same sequence of words".to_owned();
+        }
+        let ngram = config.ngram;
+        let supershingles = |agree: u32| {
+            let all = self.sketch.bands().map_or(0, |bands| bands.bands);
+            format!("at least {agree} of {all} supershingles of word {ngram}-grams equal")
+        };
+        let bits = config.sketch_bits;
+        match self.decision {
+            Decision::Similarity { .. } => match config.method {
+                Method::Bloom => format!("at least {threshold} of one page's chunks are in the other"),
+                Method::Spotsigs => format!("Jaccard similarity of spot signatures > {threshold}"),
+                _ => format!("exact Jaccard similarity of word {ngram}-grams ≥ {threshold}"),
+            },
+            Decision::Agreement { agree } => supershingles(agree),
+            Decision::EqualBits { least } => format!("at least {least} of {bits} bits of a random projection equal"),
+            Decision::Both { agree, least } => {
+                format!("{}, and at least {least} of {bits} bits of a random projection", supershingles(agree))
+            }
+            Decision::BySite { agree, same, other } => format!(
+                "between sites at least {other} of {bits} bits of a random projection equal; within a site {}, and at least {same} bits",
+                supershingles(agree)
+            ),
+            Decision::Distance { radius } => format!("at most {radius} of 64 bits of a SimHash fingerprint differ"),
+        }
+    }
+
+    /// What the similarity of a pair is.
+    #[must_use]
+    pub fn similarity_name(&self) -> &'static str {
+        match self.measure {
+            Measure::Jaccard => "exact Jaccard similarity",
+            Measure::Cosine => "exact cosine similarity",
+            Measure::Coverage => "share of the smaller page that is in the other",
+        }
+    }
+
+    /// The chance that a pair is found and accepted, where that is a matter of chance.
+    #[must_use]
+    pub fn curve(&self, threshold: f64) -> Option<Curve<'_>> {
+        let bands = self.sketch.bands();
+        match (self.decision, bands) {
+            (Decision::Similarity { .. }, Some(bands)) => Some(Curve {
+                chance: Box::new(move |s| bands.probability(s, 1)),
+                note: format!(
+                    "{} bands of {} min-values. Of the pairs exactly at the threshold, {:.2} % are expected to be found; of those above it, more. Every pair that is found is then compared exactly.",
+                    bands.bands,
+                    bands.rows,
+                    bands.probability(threshold, 1) * 100.0
+                ),
+            }),
+            (Decision::Agreement { agree } | Decision::Both { agree, .. }, Some(bands)) => Some(Curve {
+                chance: Box::new(move |s| bands.probability(s, agree)),
+                note: format!(
+                    "{} supershingles of {} min-values; the curve is the chance that a pair agrees in at least {agree}.",
+                    bands.bands, bands.rows
+                ),
+            }),
+            (Decision::EqualBits { least }, _) => {
+                let bits = self.sketch.compared_bits();
+                Some(bit_curve(bits, bits - least))
+            }
+            (Decision::Distance { radius }, _) => Some(bit_curve(64, radius)),
+            (Decision::Similarity { .. }, None) | (Decision::BySite { .. }, _) | (_, None) => None,
+        }
+    }
+}
+
+fn bit_curve<'a>(bits: u32, most: u32) -> Curve<'a> {
+    Curve {
+        chance: Box::new(move |cosine| at_most(bits, most, distance_of_cosine(cosine, bits) / f64::from(bits))),
+        note: format!(
+            "The chance that fingerprints of {bits} bits differ in at most {most}, by the cosine of the pages. Every pair whose fingerprints do is found."
+        ),
+    }
+}
+
+/// The chance of at most `most` successes in `draws` draws.
+fn at_most(draws: u32, most: u32, chance: f64) -> f64 {
+    if chance <= 0.0 {
+        return 1.0;
+    }
+    // Terms in logarithms: the powers are far too small.
+    let mut choose = 0.0f64;
+    let mut sum = 0.0;
+    for successes in 0..=most.min(draws) {
+        if successes > 0 {
+            choose += (f64::from(draws - successes + 1) / f64::from(successes)).ln();
+        }
+        sum += (choose + f64::from(successes) * chance.ln() + f64::from(draws - successes) * (1.0 - chance).ln()).exp();
+    }
+    sum.min(1.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_method_says_what_it_decides_by() {
+        for method in Method::ALL {
+            let config = Config::for_method(method);
+            let plan = Plan::new(&config);
+            assert!(plan.rule(&config, config.threshold).len() > 20, "{method:?}");
+        }
+    }
+
+    #[test]
+    fn the_chance_falls_with_the_angle() {
+        assert!((at_most(4, 1, 0.5) - 5.0 / 16.0).abs() < 1e-12);
+        assert_eq!(at_most(64, 3, 0.0), 1.0);
+        let curve = bit_curve(64, 3);
+        assert!((curve.chance)(0.999) > 0.9 && (curve.chance)(0.9) < 0.05);
+    }
+}

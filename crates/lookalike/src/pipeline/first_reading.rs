@@ -1,0 +1,184 @@
+//! The first reading: every page once, for its identity, its tokens, its sketch and its strings.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::Ordering;
+
+use crate::cluster::rank::rank_key;
+use crate::config::Config;
+use crate::error::{Result, SkippedRecord};
+use crate::page::{PageId, RawPage};
+use crate::page_table::{NewPage, PageStrings, PageTable};
+use crate::parallel::in_order;
+use crate::pipeline::Run;
+use crate::read::{Batch, Reading, Source};
+use crate::report::skipped::SkippedLog;
+use crate::sketch::sketcher::Sketcher;
+use crate::spill::Spill;
+use crate::verify::sets::{PageSets, SetBatch};
+
+/// What the first reading gives.
+pub(super) struct Sketched {
+    pub(super) pages: PageTable,
+    /// The columns that candidates are found by, each with a number for every page.
+    pub(super) columns: Vec<Spill<u64>>,
+    /// The features of all pages, where candidates are found by them.
+    pub(super) sets: Option<PageSets>,
+}
+
+impl Run<'_> {
+    /// Reads every page once.
+    pub(super) fn sketch_pages(&self, reading: &Reading<'_>, skipped: &mut SkippedLog) -> Result<Sketched> {
+        let work = self.work.path();
+        let mut pages = PageTable::new(work, self.spill_limit(0.1));
+        let is_exact_only = self.config.exact_only;
+        let count = if is_exact_only { 0 } else { self.plan.columns(self.config.within).columns() };
+        let limit = self.spill_limit(0.3) / count.max(1);
+        let mut columns: Vec<Spill<u64>> =
+            (0..count).map(|column| Spill::new(work.join(format!("column-{column}")), limit)).collect();
+        let keeps_features = self.plan.keeps_features() && !is_exact_only;
+        let mut sets = keeps_features.then(|| PageSets::for_plan(work, self.spill_limit(0.4), self.plan));
+        let mut bytes_seen = 0;
+        in_order(
+            self.options.threads,
+            |jobs| reading.read_all(jobs),
+            || Sketcher::new(self.plan, self.config),
+            |sketcher, batch: Batch| {
+                let mut out = SketchedBatch::new(count, keeps_features);
+                batch.visit(reading, &mut |found| {
+                    match found {
+                        Ok(page) => {
+                            out.push(&page, sketcher, &reading.sources[page.source as usize], self.config);
+                        }
+                        Err(record) => out.skipped.push(record),
+                    }
+                    Ok(())
+                })?;
+                Ok(out)
+            },
+            |batch| {
+                for record in &batch.skipped {
+                    self.observer.skipped(record);
+                    skipped.add(record)?;
+                }
+                let count = batch.rows.len() as u64;
+                batch.append_to(&mut pages, &mut columns, sets.as_mut())?;
+                self.check_floor(pages.len() as u64)?;
+                let bytes_read = reading.bytes_read.load(Ordering::Relaxed);
+                self.observer.advance(bytes_read - bytes_seen, count);
+                bytes_seen = bytes_read;
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+        pages.finish()?;
+        columns.iter_mut().try_for_each(Spill::finish)?;
+        sets.iter_mut().try_for_each(PageSets::finish)?;
+        Ok(Sketched { pages, columns, sets })
+    }
+}
+
+/// One batch on its way from a worker to the table.
+struct SketchedBatch {
+    rows: Vec<BatchRow>,
+    strings: String,
+    columns: Vec<Vec<u64>>,
+    sets: Option<SetBatch>,
+    row_columns: Vec<u64>,
+    skipped: Vec<SkippedRecord>,
+}
+
+struct BatchRow {
+    source: u32,
+    record: u64,
+    offset: Option<u64>,
+    length: u64,
+    tokens: u32,
+    identity: u128,
+    rank_key: Option<f64>,
+    id_bytes: usize,
+    url_bytes: Option<usize>,
+    title_bytes: Option<usize>,
+}
+
+impl SketchedBatch {
+    fn new(columns: usize, keeps_features: bool) -> SketchedBatch {
+        SketchedBatch {
+            rows: Vec::new(),
+            strings: String::new(),
+            columns: vec![Vec::new(); columns],
+            sets: keeps_features.then(SetBatch::default),
+            row_columns: Vec::new(),
+            skipped: Vec::new(),
+        }
+    }
+
+    fn push(&mut self, page: &RawPage<'_>, sketcher: &mut Sketcher<'_>, source: &Source, config: &Config) {
+        let facts = sketcher.read(page);
+        let start = self.strings.len();
+        match page.id.as_deref() {
+            Some(id) => self.strings.push_str(id),
+            None => self.strings.push_str(&format!("{}:{}", source.name, page.record)),
+        }
+        let id_bytes = self.strings.len() - start;
+        self.strings.push_str(page.url.as_deref().unwrap_or_default());
+        self.strings.push_str(facts.title.unwrap_or_default());
+        self.rows.push(BatchRow {
+            source: page.source,
+            record: page.record,
+            offset: page.offset,
+            length: page.length,
+            tokens: facts.tokens,
+            identity: facts.identity,
+            rank_key: rank_key(config, page, facts.tokens),
+            id_bytes,
+            url_bytes: page.url.as_deref().map(str::len),
+            title_bytes: facts.title.map(str::len),
+        });
+        let is_long_enough = facts.tokens >= config.min_tokens.max(1);
+        if !self.columns.is_empty() {
+            if is_long_enough {
+                sketcher.columns(&mut self.row_columns);
+            } else {
+                self.row_columns.fill(0); // takes no part in the join
+                self.row_columns.resize(self.columns.len(), 0);
+            }
+            self.columns.iter_mut().zip(&self.row_columns).for_each(|(column, &value)| column.push(value));
+        }
+        if let Some(sets) = &mut self.sets
+            && is_long_enough
+        {
+            sets.push(PageId::try_from(self.rows.len() - 1).unwrap_or(PageId::MAX), sketcher.sketch());
+        }
+    }
+
+    fn append_to(self, pages: &mut PageTable, columns: &mut [Spill<u64>], sets: Option<&mut PageSets>) -> Result<()> {
+        let from = PageId::try_from(pages.len()).unwrap_or(PageId::MAX);
+        let mut strings = self.strings.as_str();
+        let mut take = |bytes: usize| {
+            let (text, rest) = strings.split_at(bytes);
+            strings = rest;
+            text
+        };
+        for row in &self.rows {
+            let id = take(row.id_bytes);
+            let url = row.url_bytes.map(&mut take);
+            let title = row.title_bytes.map(&mut take);
+            pages.push(&NewPage {
+                source: row.source,
+                record: row.record,
+                offset: row.offset,
+                length: row.length,
+                tokens: row.tokens,
+                identity: Some(row.identity),
+                rank_key: row.rank_key,
+                strings: PageStrings { id, url, title },
+            })?;
+        }
+        for (column, batch) in columns.iter_mut().zip(&self.columns) {
+            column.append(batch)?;
+        }
+        match (sets, &self.sets) {
+            (Some(sets), Some(batch)) => sets.append(batch, from),
+            _ => Ok(()),
+        }
+    }
+}

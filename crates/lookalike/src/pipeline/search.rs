@@ -1,0 +1,185 @@
+//! The search: who is worth comparing, by what the first reading left.
+
+use crate::candidate::band_join::{BandJoin, Candidates};
+use crate::candidate::bit_keys::BitKeys;
+use crate::candidate::inverted::{self, Collisions, Sharing};
+use crate::candidate::matching::{MatchingPlan, match_in_order};
+use crate::candidate::pair_filter::PairFilter;
+use crate::cluster::identity::IdentitySets;
+use crate::error::{Error, Result};
+use crate::method::{BitSearch, Search};
+use crate::page::PageId;
+use crate::page_table::{BYTES_A_PAGE, PageTable};
+use crate::pipeline::first_reading::Sketched;
+use crate::pipeline::{BASE_BYTES, Run};
+use crate::size::format_bytes;
+use crate::spill::{Scratch, Spill};
+use crate::verify::Verified;
+use crate::verify::sets::{PageSets, Room};
+
+/// Memory that an inverted index takes for each feature, while it is made.
+const INDEX_BYTES_A_FEATURE: u64 = 40;
+
+/// What the search found, and how.
+#[derive(Default)]
+pub(super) struct Searched {
+    pub(super) candidates: Candidates,
+    /// Of the inverted index, if there was one.
+    pub(super) collisions: Option<Collisions>,
+    /// Tables of bits, if there were any, and the distance to which they miss nothing.
+    pub(super) tables: Option<(usize, u32)>,
+}
+
+impl Run<'_> {
+    /// Whether a page stands for its identity set and is long enough to be compared.
+    fn takes_part(&self, pages: &PageTable, sets: &IdentitySets, page: PageId) -> bool {
+        sets.is_first(page) && pages.tokens[page as usize] >= self.config.min_tokens.max(1)
+    }
+
+    /// Candidate pairs.
+    pub(super) fn search(&self, sketched: &Sketched, sets: &IdentitySets) -> Result<Searched> {
+        if self.config.exact_only {
+            return Ok(Searched::default());
+        }
+        match (&self.plan.search, &sketched.sets) {
+            (Search::Features { threshold, size_filter }, Some(page_sets)) => {
+                let pages = &sketched.pages;
+                self.check_index(pages, page_sets)?;
+                let groups = self.groups(sketched)?;
+                let filter = self.wanted_filter(pages, groups.as_deref());
+                let members = self.members(pages, sets, page_sets);
+                let sharing = Sharing {
+                    measure: self.plan.measure,
+                    threshold: *threshold,
+                    size_filter: *size_filter,
+                    bucket_limit: self.config.bucket_limit,
+                };
+                let is_wanted = |left: PageId, right: PageId| filter.is_wanted(left, right);
+                let (candidates, collisions) = inverted::join(page_sets, &members, sharing, &is_wanted)?;
+                Ok(Searched { candidates, collisions: Some(collisions), tables: None })
+            }
+            _ => self.join_columns(sketched, sets),
+        }
+    }
+
+    /// Pages that share a band or a part of their bits.
+    fn join_columns(&self, sketched: &Sketched, sets: &IdentitySets) -> Result<Searched> {
+        let pages = &sketched.pages;
+        let layout = self.plan.columns(self.config.within);
+        let takes_part = |page: PageId| self.takes_part(pages, sets, page);
+        let needs_columns = PairFilter::needs_columns(self.plan.decision);
+        let mut rooms: Vec<Scratch<u64>> = sketched.columns.iter().map(|_| Scratch::default()).collect();
+        let mut loaded: Vec<&[u64]> = Vec::new();
+        for (number, (column, room)) in sketched.columns.iter().zip(&mut rooms).enumerate() {
+            let is_needed = needs_columns || number >= layout.bands;
+            loaded.push(if is_needed { column.read(0..column.len(), room)? } else { &[] });
+        }
+        let groups = layout.group_column().map(|column| loaded[column]);
+        let filter = PairFilter {
+            bands: if needs_columns { loaded[..layout.bands].to_vec() } else { Vec::new() },
+            bits: loaded[layout.bands..layout.bands + layout.bits].to_vec(),
+            sites: layout.site_column().map(|column| loaded[column]),
+            ..self.wanted_filter(pages, groups)
+        };
+        let passes = |left: PageId, right: PageId| filter.passes(left, right);
+        let is_idle = PairFilter::is_idle(self.config, self.plan.decision);
+        let mut join = BandJoin::new(&takes_part, if is_idle { None } else { Some(&passes) }, self.config.bucket_limit);
+        // Pages of different groups are not even to meet in a bucket.
+        let grouped = |page: usize, key: u64| groups.map_or(key, |groups| key ^ groups[page].rotate_left(17));
+        let mut room = Scratch::default();
+        for (band, column) in sketched.columns[..layout.bands].iter().enumerate() {
+            let keys = if needs_columns { loaded[band] } else { column.read(0..column.len(), &mut room)? };
+            join.add(band, keys.iter().enumerate().map(|(page, &key)| grouped(page, key)));
+        }
+        let chosen;
+        let tables = match &self.plan.search {
+            Search::Bits(BitSearch::Pieces(keys)) | Search::BandsAndBits(BitSearch::Pieces(keys)) => Some(keys),
+            Search::Bits(BitSearch::Radius(radius)) | Search::BandsAndBits(BitSearch::Radius(radius)) => {
+                chosen = BitKeys::for_rows(*radius, pages.len() as u64);
+                Some(&chosen)
+            }
+            Search::Bands | Search::Features { .. } => None,
+        };
+        if let Some(keys) = tables {
+            let bits = &filter.bits;
+            for table in 0..keys.tables() {
+                let key = |page: usize| grouped(page, keys.key(table, |word| bits[word][page]));
+                join.add(layout.bands + table, (0..pages.len()).map(key));
+            }
+        }
+        Ok(Searched {
+            candidates: join.finish(),
+            collisions: None,
+            tables: tables.map(|keys| (keys.tables(), keys.exact_to())),
+        })
+    }
+
+    /// What the user does not want to be compared.
+    pub(super) fn wanted_filter<'a>(&self, pages: &'a PageTable, groups: Option<&'a [u64]>) -> PairFilter<'a> {
+        PairFilter {
+            tokens: &pages.tokens,
+            length_ratio: self.config.length_ratio,
+            groups,
+            sites: None,
+            bands: Vec::new(),
+            bits: Vec::new(),
+            compared_bits: self.plan.sketch.compared_bits(),
+            decision: self.plan.decision,
+        }
+    }
+
+    /// The group of every page, where pages are searched within groups.
+    pub(super) fn groups(&self, sketched: &Sketched) -> Result<Option<Vec<u64>>> {
+        let column = self.plan.columns(self.config.within).group_column();
+        let Some(column) = column.and_then(|column| sketched.columns.get(column)) else { return Ok(None) };
+        let column: &Spill<u64> = column;
+        Ok(Some(column.read(0..column.len(), &mut Scratch::default())?.to_vec()))
+    }
+
+    fn members(&self, pages: &PageTable, sets: &IdentitySets, page_sets: &PageSets) -> Vec<PageId> {
+        (0..).take(pages.len()).filter(|&page| self.takes_part(pages, sets, page) && page_sets.contains(page)).collect()
+    }
+
+    fn check_index(&self, pages: &PageTable, sets: &PageSets) -> Result<()> {
+        let features = sets.feature_count();
+        let lookups = pages.len() as u64 * 8 * self.options.threads as u64;
+        let needed = BASE_BYTES + pages.len() as u64 * BYTES_A_PAGE + lookups + features * INDEX_BYTES_A_FEATURE;
+        if needed <= self.options.memory_bytes {
+            return Ok(());
+        }
+        Err(Error::Usage(format!(
+            "--memory {} is too little: {} finds pages through an index of all their features, {features} here, which takes about {}; give it that much, or use --method minhash, which needs less",
+            format_bytes(self.options.memory_bytes),
+            self.config.method.name(),
+            format_bytes(needed)
+        )))
+    }
+
+    /// Pages matched one after the other in `order`; the first `seeds` of them are examples.
+    pub(super) fn match_pages(&self, sketched: &Sketched, order: &[PageId], seeds: usize) -> Result<Verified> {
+        let Some(sets) = &sketched.sets else { return Ok(Verified::default()) };
+        let pages = &sketched.pages;
+        self.check_index(pages, sets)?;
+        let groups = self.groups(sketched)?;
+        let filter = self.wanted_filter(pages, groups.as_deref());
+        let is_member =
+            |page: PageId| pages.tokens[page as usize] >= self.config.min_tokens.max(1) && sets.contains(page);
+        let members: Vec<PageId> = order.iter().copied().filter(|&page| is_member(page)).collect();
+        let plan = MatchingPlan {
+            threshold: self.config.threshold,
+            guess: self.config.spots.guess,
+            index_duplicates: self.config.spots.index_duplicates,
+            seeds: order[..seeds].iter().filter(|&&page| is_member(page)).count(),
+        };
+        let mut room = Room::default();
+        let mut compared = 0;
+        let pairs = match_in_order(sets, &members, plan, |left, right| {
+            if !filter.is_wanted(left, right) {
+                return Ok(None);
+            }
+            compared += 1;
+            sets.compare(left, right, self.plan, &mut room).map(Some)
+        })?;
+        Ok(Verified { pairs, near_misses: Vec::new(), compared, capped: Vec::new() })
+    }
+}

@@ -1,0 +1,203 @@
+//! Two pages' features and sketches → what they have in common, and what the method says to it.
+
+use crate::method::{Decision, Measure, NEAR_MISS_BITS, NEAR_MISS_DISTANCE, Plan, Verdict};
+use crate::sketch::bloom::SharedBits;
+use crate::sketch::minhash::agreement;
+use crate::sketch::projection::distance;
+use crate::sketch::simhash::cosine_of_distance;
+use crate::sketch::sketcher::PageSketch;
+use crate::verify::jaccard::{jaccard, share, shared};
+
+/// What was found about two pages.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Score {
+    /// Exact similarity, 0..1.
+    pub similarity: f64,
+    /// Share of the left page's features that the right one has too.
+    pub left_in_right: f64,
+    /// Share of the right page's features that the left one has too.
+    pub right_in_left: f64,
+    /// What the method decides by, in its own unit.
+    pub score: f64,
+    /// What the sketches alone say, 0..1.
+    pub estimate: f64,
+    /// The decision.
+    pub verdict: Verdict,
+}
+
+/// Compares two pages.
+#[must_use]
+pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score {
+    let overlap = Overlap::new(plan.measure, left, right);
+    let (l, r) = (plan.sketch.parts(left.sketch), plan.sketch.parts(right.sketch));
+    let agreeing = plan.sketch.bands().map_or(0, |bands| bands.agreeing(l.min_values, r.min_values));
+    let differing = distance(l.bits, r.bits);
+    let all_bits = plan.sketch.compared_bits();
+    let equal = all_bits - differing.min(all_bits);
+    let by_bits = cosine_of_distance(differing, all_bits).max(0.0);
+
+    let (score, estimate, verdict) = match plan.decision {
+        Decision::Similarity { threshold, strictly } => {
+            let verdict = Decision::on_similarity(overlap.similarity, threshold, strictly);
+            if let Some(filter) = plan.sketch.filter {
+                let bits = SharedBits::new(l.filter, r.filter);
+                let fewer = filter.elements(bits.left.min(bits.right)).max(1.0);
+                let estimate = (filter.shared_elements(bits) / fewer).min(1.0);
+                (bits.left_ratio().max(bits.right_ratio()), estimate, verdict)
+            } else if l.min_values.is_empty() {
+                (overlap.similarity, overlap.similarity, verdict)
+            } else {
+                (overlap.similarity, agreement(l.min_values, r.min_values), verdict)
+            }
+        }
+        Decision::Agreement { agree } => {
+            (f64::from(agreeing), agreement(l.min_values, r.min_values), Decision::on_count(agreeing, agree, 1))
+        }
+        Decision::EqualBits { least } => (f64::from(equal), by_bits, Decision::on_count(equal, least, NEAR_MISS_BITS)),
+        Decision::Both { agree, least } => {
+            let verdict = both(agreeing, agree, equal, least);
+            (f64::from(equal), by_bits, verdict)
+        }
+        Decision::BySite { agree, same, other } => {
+            let is_same_site = l.site == r.site && l.site.iter().any(|&half| half != 0);
+            let verdict = if is_same_site {
+                both(agreeing, agree, equal, same)
+            } else {
+                Decision::on_count(equal, other, NEAR_MISS_BITS)
+            };
+            (f64::from(equal), by_bits, verdict)
+        }
+        Decision::Distance { radius } => {
+            let verdict = match differing {
+                _ if differing <= radius => Verdict::Accepted,
+                _ if differing <= radius + NEAR_MISS_DISTANCE => Verdict::NearMiss,
+                _ => Verdict::Rejected,
+            };
+            (f64::from(differing), by_bits, verdict)
+        }
+    };
+    Score {
+        similarity: overlap.similarity,
+        left_in_right: overlap.left_in_right,
+        right_in_left: overlap.right_in_left,
+        score,
+        estimate,
+        verdict,
+    }
+}
+
+/// B-similar, and not contradicted by C.
+fn both(agreeing: u32, agree: u32, equal: u32, least: u32) -> Verdict {
+    if agreeing >= agree { Decision::on_count(equal, least, NEAR_MISS_BITS) } else { Verdict::Rejected }
+}
+
+/// What two sets of features have in common.
+struct Overlap {
+    similarity: f64,
+    left_in_right: f64,
+    right_in_left: f64,
+}
+
+impl Overlap {
+    fn new(measure: Measure, left: PageSketch<'_>, right: PageSketch<'_>) -> Overlap {
+        if left.weights.is_empty() && right.weights.is_empty() {
+            let both = shared(left.features, right.features);
+            let (l, r) = (left.features.len(), right.features.len());
+            let similarity = match measure {
+                Measure::Jaccard => jaccard(both, l, r),
+                Measure::Coverage => share(both, l.min(r)),
+                Measure::Cosine if both == 0 => 0.0,
+                Measure::Cosine => both as f64 / (l as f64 * r as f64).sqrt(),
+            };
+            return Overlap { similarity, left_in_right: share(both, l), right_in_left: share(both, r) };
+        }
+        let sums = WeightSums::new(left, right);
+        let part = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
+        let similarity = match measure {
+            Measure::Jaccard => part(sums.both, sums.left + sums.right - sums.both),
+            Measure::Coverage => part(sums.both, sums.left.min(sums.right)),
+            Measure::Cosine => part(sums.product, (sums.left_squares * sums.right_squares).sqrt()).min(1.0),
+        };
+        Overlap { similarity, left_in_right: part(sums.both, sums.left), right_in_left: part(sums.both, sums.right) }
+    }
+}
+
+#[derive(Default)]
+struct WeightSums {
+    left: f64,
+    right: f64,
+    left_squares: f64,
+    right_squares: f64,
+    /// Of the smaller weight of each shared feature.
+    both: f64,
+    product: f64,
+}
+
+impl WeightSums {
+    fn new(left: PageSketch<'_>, right: PageSketch<'_>) -> WeightSums {
+        let weight = |page: &PageSketch<'_>, at: usize| f64::from(page.weights.get(at).copied().unwrap_or(1));
+        let mut sums = WeightSums::default();
+        for at in 0..left.features.len() {
+            sums.left += weight(&left, at);
+            sums.left_squares += weight(&left, at).powi(2);
+        }
+        for at in 0..right.features.len() {
+            sums.right += weight(&right, at);
+            sums.right_squares += weight(&right, at).powi(2);
+        }
+        let (mut i, mut j) = (0, 0);
+        while i < left.features.len() && j < right.features.len() {
+            match left.features[i].cmp(&right.features[j]) {
+                std::cmp::Ordering::Less => i += 1,
+                std::cmp::Ordering::Greater => j += 1,
+                std::cmp::Ordering::Equal => {
+                    sums.both += weight(&left, i).min(weight(&right, j));
+                    sums.product += weight(&left, i) * weight(&right, j);
+                    i += 1;
+                    j += 1;
+                }
+            }
+        }
+        sums
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page<'a>(features: &'a [u64], weights: &'a [u32]) -> PageSketch<'a> {
+        PageSketch { features, weights, sketch: &[] }
+    }
+
+    #[test]
+    fn weighted_measures_equal_their_definitions() {
+        let (left, right) = (page(&[1, 2, 3], &[2, 1, 4]), page(&[2, 3, 9], &[3, 1, 5]));
+        let jaccard = Overlap::new(Measure::Jaccard, left, right);
+        assert!((jaccard.similarity - 2.0 / (7.0 + 9.0 - 2.0)).abs() < 1e-12);
+        assert!((jaccard.left_in_right - 2.0 / 7.0).abs() < 1e-12);
+        let cosine = Overlap::new(Measure::Cosine, left, right);
+        assert!((cosine.similarity - (3.0 + 4.0) / (21.0f64 * 35.0).sqrt()).abs() < 1e-12);
+        let coverage = Overlap::new(Measure::Coverage, left, right);
+        assert!((coverage.similarity - 2.0 / 7.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn weights_of_one_change_nothing() {
+        for measure in [Measure::Jaccard, Measure::Cosine, Measure::Coverage] {
+            let (a, b) = ([1, 2, 3, 4], [3, 4, 5]);
+            let plain = Overlap::new(measure, page(&a, &[]), page(&b, &[]));
+            let weighted = Overlap::new(measure, page(&a, &[1; 4]), page(&b, &[1; 3]));
+            assert!((plain.similarity - weighted.similarity).abs() < 1e-12);
+            assert!((plain.right_in_left - weighted.right_in_left).abs() < 1e-12);
+        }
+    }
+
+    #[test]
+    fn nothing_is_like_nothing() {
+        for measure in [Measure::Jaccard, Measure::Cosine, Measure::Coverage] {
+            assert_eq!(Overlap::new(measure, page(&[], &[]), page(&[], &[])).similarity, 0.0);
+            assert_eq!(Overlap::new(measure, page(&[], &[]), page(&[1], &[1])).similarity, 0.0);
+        }
+    }
+}
