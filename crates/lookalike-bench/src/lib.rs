@@ -2,5 +2,6 @@
 //! read a result.
 
 pub mod corpus;
+pub mod labelled;
 pub mod oracle;
 pub mod quality;

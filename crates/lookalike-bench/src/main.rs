@@ -1,5 +1,6 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
+mod labelled_tables;
 mod peers;
 mod sketching;
 
@@ -41,6 +42,8 @@ enum Command {
         #[arg(long)]
         alone: bool,
     },
+    /// Every method and option on labelled data, as tables
+    Labelled,
     /// Sketching alone, one thread, as a multiple of mixing each token's hash once more
     Sketching,
 }
@@ -48,6 +51,7 @@ enum Command {
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Generate { output, documents } => generate(&output, documents),
+        Command::Labelled => labelled_tables::run(),
         Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
     }

@@ -27,6 +27,8 @@ pub(crate) enum Command {
     Dedup(Box<DedupArguments>),
     /// Make a stricter result from the pairs already verified, in a moment
     Recluster(ReclusterArguments),
+    /// What every method says of two pages, and where they differ
+    Compare(CompareArguments),
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -228,7 +230,7 @@ pub(crate) struct SpotArguments {
     #[arg(long, value_enum)]
     pub(crate) guess: Option<GuessName>,
 
-    /// Examples that one pass starts from: files of pages, which are never dropped
+    /// Examples that one pass starts from: files of pages; they are no input, only what pages match
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) seeds: Vec<String>,
 
@@ -373,6 +375,60 @@ pub(crate) struct ReclusterArguments {
 
     #[command(flatten)]
     pub(crate) talking: TalkingArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lookalike compare a.html b.html\n  lookalike compare story-17 story-42 --in out            ids or URLs of a result\n  lookalike compare http://a.org/x http://b.org/y --in crawl.jsonl.gz --html compared.html"
+)]
+pub(crate) struct CompareArguments {
+    /// A file; with --in, the id or URL of a page
+    #[arg(value_name = "A")]
+    pub(crate) left: String,
+
+    /// The other
+    #[arg(value_name = "B")]
+    pub(crate) right: String,
+
+    /// Where the pages are: a result of lookalike dedup, or files of pages
+    #[arg(long = "in", value_name = "PATH")]
+    pub(crate) within: Option<String>,
+
+    /// Write everything as JSON to standard output
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Write the two side by side as a page
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    /// Leave out, before anything else: volatile = dates, times, counters, session ids
+    #[arg(long, value_enum, value_name = "WHAT")]
+    pub(crate) mask: Option<MaskName>,
+
+    /// What a site is: the rule of Henzinger's paper, or the registrable domain
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = SiteName::Paper)]
+    pub(crate) site: SiteName,
+
+    /// Tell upper from lower case
+    #[arg(long)]
+    pub(crate) keep_case: bool,
+
+    /// Read files as this format, whatever they are called
+    #[arg(long, value_name = "FORMAT")]
+    pub(crate) format: Option<Format>,
+
+    /// Field with the page's id [default: id]
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) id_field: Option<String>,
+
+    /// Field with the text or HTML [default: the first there is of text, content, html, body]
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) text_field: Option<String>,
+
+    /// Field with the URL [default: url]
+    #[arg(long, value_name = "FIELD")]
+    pub(crate) url_field: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

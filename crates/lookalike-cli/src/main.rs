@@ -1,6 +1,7 @@
 //! The command line: arguments → [`Config`](lookalike::config::Config) → library.
 
 mod args;
+mod compare;
 mod dedup;
 mod method;
 mod pages;
@@ -49,6 +50,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
     match arguments.command {
         Command::Dedup(arguments) => dedup::run(*arguments),
         Command::Recluster(arguments) => recluster::run(&arguments),
+        Command::Compare(arguments) => compare::run(&arguments),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { directory } => pages::man(directory.as_deref()),
     }

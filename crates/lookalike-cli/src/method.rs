@@ -54,10 +54,7 @@ fn of_method(arguments: &MethodArguments) -> Result<Config, Error> {
     replace(&mut config.filter_bits, fine.filter_bits);
     replace(&mut config.filter_hashes, fine.filter_hashes);
     spots(&arguments.spots, &mut config)?;
-    config.site = match arguments.site {
-        SiteName::Paper => SiteRule::Paper,
-        SiteName::Registrable => SiteRule::Registrable,
-    };
+    config.site = site_rule(arguments.site);
     config.length_ratio = arguments.length_ratio;
     config.within = arguments.within.map(|within| match within {
         WithinName::Language => Within::Language,
@@ -76,6 +73,13 @@ fn of_method(arguments: &MethodArguments) -> Result<Config, Error> {
     Ok(config)
 }
 
+pub(crate) fn site_rule(name: SiteName) -> SiteRule {
+    match name {
+        SiteName::Paper => SiteRule::Paper,
+        SiteName::Registrable => SiteRule::Registrable,
+    }
+}
+
 fn replace<T>(value: &mut T, given: Option<T>) {
     if let Some(given) = given {
         *value = given;
@@ -84,6 +88,11 @@ fn replace<T>(value: &mut T, given: Option<T>) {
 
 fn spots(arguments: &SpotArguments, config: &mut Config) -> Result<(), Error> {
     let spots = &mut config.spots;
+    if arguments.antecedents.len() > 1 && arguments.antecedents.iter().any(|text| text == "auto") {
+        return Err(Error::Usage(
+            "--antecedents: auto stands alone; the corpus's words make the whole list".to_owned(),
+        ));
+    }
     if arguments.antecedents == ["auto"] {
         spots.antecedents = Antecedents::Auto;
     } else if !arguments.antecedents.is_empty() {
@@ -183,7 +192,12 @@ fn check_flags(arguments: &MethodArguments, method: Method) -> Result<(), Error>
             "is about features",
             &[Minhash, Shingle, Projection, Combined, Routed, Simhash, Bloom, Spotsigs],
         ),
-        ("--exact-only", arguments.exact_only && spots.matching.is_some(), "leaves nothing to match", &[]),
+        (
+            "--exact-only",
+            arguments.exact_only && (spots.matching.is_some() || !spots.seeds.is_empty()),
+            "leaves nothing to match",
+            &[],
+        ),
     ];
     let Some((flag, _, what, methods)) =
         flags.iter().find(|(_, given, _, methods)| *given && !methods.contains(&method))

@@ -27,6 +27,7 @@
 
 pub mod candidate;
 pub mod cluster;
+pub mod compare;
 pub mod config;
 pub mod error;
 pub mod estimate;
@@ -46,5 +47,6 @@ pub mod sketch;
 pub mod spill;
 pub mod survey;
 pub mod text;
+pub mod union_find;
 pub mod verify;
 pub mod work_dir;

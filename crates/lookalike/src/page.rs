@@ -53,6 +53,29 @@ pub struct RawPage<'a> {
     pub markup: Markup,
 }
 
+impl RawPage<'_> {
+    /// The page with everything it borrows made its own.
+    #[must_use]
+    pub fn into_owned(self) -> RawPage<'static> {
+        let own = |text: Option<Cow<'_, str>>| text.map(|text| Cow::Owned(text.into_owned()));
+        RawPage {
+            source: self.source,
+            record: self.record,
+            offset: self.offset,
+            length: self.length,
+            id: own(self.id),
+            url: own(self.url),
+            title: own(self.title),
+            rank_value: self.rank_value,
+            body: match self.body {
+                Body::Text(text) => Body::Text(Cow::Owned(text.into_owned())),
+                Body::Bytes(bytes) => Body::Bytes(Cow::Owned(bytes.into_owned())),
+            },
+            markup: self.markup,
+        }
+    }
+}
+
 /// Two pages and what was found about them. `left < right`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct ScoredPair {

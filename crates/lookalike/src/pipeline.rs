@@ -63,6 +63,15 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
     let first_seed = sources.list.len();
     if !options.seeds.is_empty() {
         let seeds = discover(&options.seeds, config.format, work.output(), Some(work.path()))?;
+        for seed in &seeds.list {
+            let is_it = |source: &&Source| source.path.canonicalize().ok() == seed.path.canonicalize().ok();
+            if let Some(source) = sources.list.iter().find(is_it) {
+                return Err(Error::Usage(format!(
+                    "--seeds {}: this file is also an input; a page is either an example or matched with one",
+                    source.display
+                )));
+            }
+        }
         sources.list.extend(seeds.list);
         sources.problems.extend(seeds.problems);
     }
@@ -126,8 +135,11 @@ impl Run<'_> {
             let pages = &sketched.pages;
             let ranks = run.ranks(pages, &|page| is_seed(pages, page))?;
             let sets = IdentitySets::new(&pages.identity, &pages.tokens, &|page| ranks.of(page));
-            let searched =
-                if run.matches_in_order() { search::Searched::default() } else { run.search(&sketched, &sets)? };
+            let searched = if run.matches_in_order() {
+                search::Searched::default()
+            } else {
+                run.search(&sketched, &sets, &|page| ranks.of(sets.best[page as usize]))?
+            };
             Ok((ranks, sets, searched))
         })?;
         let columns_spilled = sketched.columns.iter().any(Spill::is_spilled);
@@ -157,7 +169,9 @@ impl Run<'_> {
                     &read_again
                 }
             };
-            Ok((verify(candidates, page_sets, run.plan, &rank, &is_wanted)?, page_sets.is_spilled()))
+            let mut verified = verify(candidates, page_sets, run.plan, &rank, &is_wanted)?;
+            run.settle_crowds(candidates, page_sets, &order, pages.len(), &is_wanted, &mut verified)?;
+            Ok((verified, page_sets.is_spilled()))
         })?;
         let filters = report::summary::FilterReport::new(self.plan, sketched.sets.as_ref());
         sketched.columns.clear();

@@ -106,8 +106,10 @@ fn again(
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page as usize]);
 
-    let (pairs, weaker): (Vec<_>, Vec<_>) =
-        ids.pairs(directory, "pairs.parquet")?.into_iter().partition(|pair| pair.similarity >= threshold);
+    let (pairs, weaker): (Vec<_>, Vec<_>) = ids
+        .pairs(directory, "pairs.parquet")?
+        .into_iter()
+        .partition(|pair| run.plan.reaches(pair.similarity, threshold));
     let mut near_misses = ids.pairs(directory, "near_misses.parquet")?;
     near_misses.extend(weaker);
     near_misses.retain(|pair| pair.similarity >= threshold * (1.0 - NEAR_MISS_SHARE));
@@ -145,6 +147,7 @@ fn again(
             files: stored.files.clone(),
             capped_buckets: stored.capped_buckets,
             capped: stored.capped.clone(),
+            antecedents: stored.antecedents.clone(),
             tables: stored.tables,
             size_filter: stored.size_filter,
         }),

@@ -7,6 +7,9 @@
 //! the two pages cannot reach the threshold any more. None of this changes the result.
 //! Web-archives paper, §4; Bayardo et al. 2007; Xiao et al. 2008.
 
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -16,10 +19,13 @@ use crate::error::Result;
 use crate::method::Measure;
 use crate::page::PageId;
 use crate::spill::{Fixed, Scratch};
+use crate::union_find::UnionFind;
 use crate::verify::sets::{PageSets, Room};
 
 /// Pages that are looked up by one thread at a time.
 const PAGES_A_TASK: usize = 256;
+/// Pages whose candidates are held at a time before they are sorted into pairs and crowds.
+const PLACES_AT_A_TIME: usize = 2048;
 
 /// How much two pages must share.
 #[derive(Debug, Clone, Copy)]
@@ -54,44 +60,110 @@ pub struct Collisions {
     pub passed_over: u64,
 }
 
-/// Finds the candidates among `pages`, which are ascending.
+impl Collisions {
+    fn plus(self, more: Collisions) -> Collisions {
+        Collisions { all: self.all + more.all, passed_over: self.passed_over + more.passed_over }
+    }
+}
+
+/// Who takes part, and what is known of them.
+#[derive(Clone, Copy)]
+pub struct Members<'a> {
+    /// The pages, ascending.
+    pub pages: &'a [PageId],
+    /// The order of preference.
+    pub rank: &'a (dyn Fn(PageId) -> u32 + Sync),
+    /// Pages of different groups are never compared.
+    pub group: &'a (dyn Fn(PageId) -> u64 + Sync),
+    /// Refuses pairs that the user does not want to be compared.
+    pub is_wanted: &'a (dyn Fn(PageId, PageId) -> bool + Sync),
+}
+
+/// Finds the candidates. A page with more of them than the limit is part of a crowd; crowds are
+/// handed on whole, so that there are at most as many pairs as pages times the limit.
 ///
 /// # Errors
 /// When sets that were spilled to disk cannot be read back.
-pub fn join(
-    sets: &PageSets,
-    pages: &[PageId],
-    sharing: Sharing,
-    filter: &(dyn Fn(PageId, PageId) -> bool + Sync),
-) -> Result<(Candidates, Collisions)> {
-    let (pages, crowded) = without_crowds(sets, pages, sharing.bucket_limit)?;
+pub fn join(sets: &PageSets, members: Members<'_>, sharing: Sharing) -> Result<(Candidates, Collisions)> {
+    let (pages, mut crowded) = without_crowds(sets, members, sharing.bucket_limit)?;
     let rarity = Rarity::of(sets, &pages)?;
     let index = Index::new(sets, &pages, sharing, &rarity)?;
-    let found: Vec<(Vec<(PageId, PageId)>, Collisions)> = (0..index.order.len())
+    let places = index.order.len();
+    let look_up = |lookup: &mut Lookup, place: usize| index.look_up(place, sharing, members.is_wanted, lookup);
+
+    // How many candidates every page has, without keeping them.
+    let counts: Vec<AtomicU32> = (0..places).map(|_| AtomicU32::new(0)).collect();
+    let count = |lookup: &mut Lookup, place: usize| {
+        let met = look_up(lookup, place);
+        counts[place].fetch_add(u32::try_from(lookup.found.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
+        for &other in &lookup.found {
+            counts[other as usize].fetch_add(1, Ordering::Relaxed);
+        }
+        met
+    };
+    let collisions = (0..places)
         .into_par_iter()
         .with_min_len(PAGES_A_TASK)
-        .map_init(|| Lookup::new(index.order.len()), |lookup, place| index.look_up(place, sharing, filter, lookup))
-        .collect();
-    let mut collisions = Collisions::default();
+        .map_init(|| Lookup::new(places), count)
+        .reduce(Collisions::default, Collisions::plus);
+    let limit = u32::try_from(sharing.bucket_limit).unwrap_or(u32::MAX);
+    let is_crowded: Vec<bool> = counts.into_iter().map(|count| count.into_inner() > limit).collect();
+
     let mut pairs = Vec::new();
-    for (more, met) in found {
-        pairs.extend(more);
-        collisions.all += met.all;
-        collisions.passed_over += met.passed_over;
+    let mut crowds = UnionFind::new(places);
+    for from in (0..places).step_by(PLACES_AT_A_TIME) {
+        let found: Vec<(u32, Vec<u32>)> = (from..(from + PLACES_AT_A_TIME).min(places))
+            .into_par_iter()
+            .with_min_len(PAGES_A_TASK)
+            .map_init(
+                || Lookup::new(places),
+                |lookup, place| {
+                    look_up(lookup, place);
+                    (u32::try_from(place).unwrap_or(u32::MAX), lookup.found.clone())
+                },
+            )
+            .collect();
+        for (place, others) in found {
+            for other in others {
+                if is_crowded[place as usize] && is_crowded[other as usize] {
+                    crowds.join(place, other);
+                } else {
+                    let (page, candidate) = (index.order[place as usize], index.order[other as usize]);
+                    pairs.push((page.min(candidate), page.max(candidate)));
+                }
+            }
+        }
     }
     pairs.par_sort_unstable();
+    crowded.extend(spelled_out(&mut crowds, &is_crowded, &index.order));
+    crowded.sort_by(|a, b| a.members.cmp(&b.members));
     Ok((Candidates { pairs, crowded }, collisions))
 }
 
-/// Pages with the very same features: where there are many, one stands for all in the index.
-fn without_crowds(sets: &PageSets, pages: &[PageId], limit: usize) -> Result<(Vec<PageId>, Vec<CrowdedBucket>)> {
+/// The crowds of crowded pages, as buckets.
+fn spelled_out(crowds: &mut UnionFind, is_crowded: &[bool], order: &[PageId]) -> Vec<CrowdedBucket> {
+    let mut members: BTreeMap<u32, Vec<PageId>> = BTreeMap::new();
+    for (place, _) in (0u32..).zip(is_crowded).filter(|(_, is_crowded)| **is_crowded) {
+        members.entry(crowds.root(place)).or_default().push(order[place as usize]);
+    }
+    let sorted = members.into_values().filter(|members| members.len() > 1).map(|mut members| {
+        members.sort_unstable();
+        CrowdedBucket { band: 0, members }
+    });
+    sorted.collect()
+}
+
+/// Pages of one group with the very same features: where there are many, the best of them stands for
+/// all in the index.
+fn without_crowds(sets: &PageSets, members: Members<'_>, limit: usize) -> Result<(Vec<PageId>, Vec<CrowdedBucket>)> {
     let mut hashes = Vec::new();
     let (mut room, mut bytes) = (Scratch::default(), Vec::new());
-    for &page in pages {
+    for &page in members.pages {
         let features = sets.features(page, &mut room)?;
         if !features.is_empty() {
             bytes.clear();
             u64::encode(features, &mut bytes);
+            u64::encode(&[(members.group)(page)], &mut bytes);
             hashes.push((xxh3_64(&bytes), page));
         }
     }
@@ -99,14 +171,13 @@ fn without_crowds(sets: &PageSets, pages: &[PageId], limit: usize) -> Result<(Ve
     let (mut single, mut crowded) = (Vec::new(), Vec::new());
     for same in hashes.chunk_by(|a, b| a.0 == b.0) {
         if same.len() > limit {
-            single.push(same[0].1);
+            single.extend(same.iter().map(|row| row.1).min_by_key(|&page| (members.rank)(page)));
             crowded.push(CrowdedBucket { band: 0, members: same.iter().map(|row| row.1).collect() });
         } else {
             single.extend(same.iter().map(|row| row.1));
         }
     }
     single.sort_unstable();
-    crowded.sort_by(|a, b| a.members.cmp(&b.members));
     Ok((single, crowded))
 }
 
@@ -193,15 +264,15 @@ impl Index {
         Ok(index)
     }
 
-    /// The candidates of one page: those before it for a Jaccard similarity, those behind it, which
+    /// Leaves the candidates of one page in `lookup.found`: those before it for a Jaccard similarity, those behind it, which
     /// are heavier, for coverage.
     fn look_up(
         &self,
         place: usize,
         sharing: Sharing,
-        filter: &(dyn Fn(PageId, PageId) -> bool + Sync),
+        is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
         lookup: &mut Lookup,
-    ) -> (Vec<(PageId, PageId)>, Collisions) {
+    ) -> Collisions {
         let mut met = Collisions::default();
         let total = self.totals[place];
         let is_coverage = sharing.measure == Measure::Coverage;
@@ -228,8 +299,8 @@ impl Index {
                 lookup.add(other, self.weights[list]);
             }
         }
-        let mut pairs = Vec::new();
         let (rest, last) = self.rests[place];
+        lookup.found.clear();
         for other in lookup.met.drain(..) {
             let at = other as usize;
             let shared = std::mem::take(&mut lookup.shared[at]);
@@ -237,12 +308,11 @@ impl Index {
             // Behind the prefix that ends first, nothing was counted; no more than that can come.
             let left = if is_coverage || last <= other_last { rest } else { other_rest };
             let needed = sharing.needed(total, self.totals[at]);
-            let (page, candidate) = (self.order[place], self.order[at]);
-            if (shared + left) as f64 >= needed * (1.0 - 1e-9) && filter(page, candidate) {
-                pairs.push((page.min(candidate), page.max(candidate)));
+            if (shared + left) as f64 >= needed * (1.0 - 1e-9) && is_wanted(self.order[place], self.order[at]) {
+                lookup.found.push(other);
             }
         }
-        (pairs, met)
+        met
     }
 }
 
@@ -259,11 +329,13 @@ fn keep_shared(rows: Vec<Row>) -> Vec<Row> {
 struct Lookup {
     shared: Vec<u64>,
     met: Vec<u32>,
+    /// The places of the last page's candidates.
+    found: Vec<u32>,
 }
 
 impl Lookup {
     fn new(pages: usize) -> Lookup {
-        Lookup { shared: vec![0; pages], met: Vec::new() }
+        Lookup { shared: vec![0; pages], met: Vec::new(), found: Vec::new() }
     }
 
     #[inline]
@@ -296,6 +368,24 @@ mod tests {
         stored
     }
 
+    fn everyone(pages: &[PageId]) -> Members<'_> {
+        Members { pages, rank: &|page| 1000 - page, group: &|_| 0, is_wanted: &|_, _| true }
+    }
+
+    #[test]
+    fn a_crowd_of_pages_that_are_nearly_the_same_is_not_spelled_out() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sets: Vec<BTreeSet<u64>> = (0..200).map(|page| (0..20).chain([1000 + page]).collect()).collect();
+        sets.push((0..9).chain([5000, 5001]).collect());
+        let stored = page_sets(&sets, false, directory.path());
+        let pages: Vec<PageId> = (0..201).collect();
+        let sharing = Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter: true, bucket_limit: 10 };
+        let (found, _) = join(&stored, everyone(&pages), sharing).unwrap();
+        assert_eq!(found.crowded.len(), 1);
+        assert_eq!(found.crowded[0].members, (0..200).collect::<Vec<_>>());
+        assert!(found.pairs.is_empty());
+    }
+
     proptest! {
         #[test]
         fn every_pair_that_shares_enough_is_found(
@@ -323,7 +413,7 @@ mod tests {
                 let mut results = Vec::new();
                 for size_filter in [true, false] {
                     let sharing = Sharing { measure, threshold, size_filter, bucket_limit: 100 };
-                    let (found, met) = join(&stored, &pages, sharing, &|_, _| true).unwrap();
+                    let (found, met) = join(&stored, everyone(&pages), sharing).unwrap();
                     let pairs: BTreeSet<_> = found.pairs.iter().copied().collect();
                     prop_assert_eq!(pairs.len(), found.pairs.len(), "each pair once");
                     prop_assert!(expected.is_subset(&pairs), "{:?} not all in {:?}", expected, pairs);
@@ -345,9 +435,9 @@ mod tests {
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = (0..50).collect();
         let sharing = Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter: true, bucket_limit: 10 };
-        let (found, _) = join(&stored, &pages, sharing, &|_, _| true).unwrap();
+        let (found, _) = join(&stored, everyone(&pages), sharing).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members.len(), 49);
-        assert_eq!(found.pairs, [(0, 20)]);
+        assert_eq!(found.pairs, [(20, 49)], "the best-ranked of the crowd stands for it");
     }
 }

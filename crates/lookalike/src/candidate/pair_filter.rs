@@ -88,7 +88,7 @@ impl PairFilter<'_> {
             && self.length_ratio.is_none_or(|ratio| {
                 let (shorter, longer) =
                     (self.tokens[left].min(self.tokens[right]), self.tokens[left].max(self.tokens[right]));
-                f64::from(shorter) >= ratio * f64::from(longer)
+                f64::from(shorter) / f64::from(longer.max(1)) >= ratio
             })
     }
 

@@ -9,53 +9,24 @@ use crate::cluster::identity::IdentitySets;
 use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::PageTable;
+use crate::union_find::UnionFind;
 
-/// Union-find with path halving; the smallest page of a component is its root.
-pub struct Components {
-    parent: Vec<PageId>,
-}
-
-impl Components {
-    /// Every page alone.
-    #[must_use]
-    pub fn new(pages: usize) -> Components {
-        Components { parent: (0..).take(pages).collect() }
+/// The components of `pairs`, and of pages with the same `first`.
+#[must_use]
+pub fn of(first: &[PageId], pairs: &[ScoredPair]) -> UnionFind {
+    let mut components = UnionFind::new(first.len());
+    for (page, &leader) in (0..).zip(first) {
+        components.join(page, leader);
     }
-
-    /// The components of `pairs`, and of pages with the same `first`.
-    #[must_use]
-    pub fn of(first: &[PageId], pairs: &[ScoredPair]) -> Components {
-        let mut components = Components::new(first.len());
-        for (page, &leader) in (0..).zip(first) {
-            components.join(page, leader);
-        }
-        for pair in pairs {
-            components.join(pair.left, pair.right);
-        }
-        components
+    for pair in pairs {
+        components.join(pair.left, pair.right);
     }
-
-    /// Makes the components of two pages one.
-    pub fn join(&mut self, left: PageId, right: PageId) {
-        let (left, right) = (self.root(left), self.root(right));
-        let (root, child) = (left.min(right), left.max(right));
-        self.parent[child as usize] = root;
-    }
-
-    /// The root of a page's component.
-    pub fn root(&mut self, page: PageId) -> PageId {
-        let mut at = page;
-        while self.parent[at as usize] != at {
-            self.parent[at as usize] = self.parent[self.parent[at as usize] as usize];
-            at = self.parent[at as usize];
-        }
-        at
-    }
+    components
 }
 
 /// For every page that stands for a set: the best-ranked set of its component.
 #[must_use]
-pub fn assign(in_rank_order: &[PageId], components: &mut Components, pages: usize) -> Vec<PageId> {
+pub fn assign(in_rank_order: &[PageId], components: &mut UnionFind, pages: usize) -> Vec<PageId> {
     let mut best: Vec<Option<PageId>> = vec![None; pages];
     let mut chosen: Vec<PageId> = (0..).take(pages).collect();
     for &page in in_rank_order {
@@ -70,7 +41,7 @@ pub fn assign(in_rank_order: &[PageId], components: &mut Components, pages: usiz
 /// # Errors
 /// When the file of strings cannot be read.
 pub fn smallest_ids(pages: &PageTable, sets: &IdentitySets, pairs: &[ScoredPair]) -> Result<Vec<PageId>> {
-    let mut components = Components::of(&sets.first, pairs);
+    let mut components = of(&sets.first, pairs);
     let roots: Vec<PageId> = (0..).take(pages.len()).map(|page| components.root(page)).collect();
     let mut smallest: HashMap<PageId, (String, PageId)> = HashMap::new();
     let mut size = vec![0u32; pages.len()];
@@ -95,7 +66,7 @@ mod tests {
 
     #[test]
     fn a_chain_is_one_group_led_by_its_best_ranked_page() {
-        let mut components = Components::of(&[0, 1, 2, 3, 3], &[pair(0, 1, 0.8), pair(1, 2, 0.8)]);
+        let mut components = of(&[0, 1, 2, 3, 3], &[pair(0, 1, 0.8), pair(1, 2, 0.8)]);
         assert_eq!(assign(&[2, 1, 0, 3], &mut components, 5)[..4], [2, 2, 2, 3]);
         assert_eq!(components.root(4), 3);
     }
@@ -105,7 +76,7 @@ mod tests {
         fn components_equal_reachability(edges in prop::collection::vec((0u32..15, 0u32..15), 0..20)) {
             let pairs: Vec<_> = edges.iter().filter(|(a, b)| a != b).map(|&(a, b)| pair(a.min(b), a.max(b), 0.9)).collect();
             let first: Vec<PageId> = (0..15).collect();
-            let mut components = Components::of(&first, &pairs);
+            let mut components = of(&first, &pairs);
             for start in 0..15u32 {
                 let mut reached = vec![start];
                 let mut at = 0;

@@ -16,7 +16,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::page::Token;
 use crate::text::language::{Lang, stop_words_of};
-use crate::text::term::term_token;
 use crate::text::tokenize::{Tokenizer, Words};
 
 /// The distances of an antecedent that is given without any.
@@ -28,7 +27,7 @@ const MOST_DISTANCES: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Antecedent {
-    /// The word, folded.
+    /// The word; its case counts where case is kept.
     pub word: String,
     /// The distances, each counted from the word before.
     pub distances: Vec<u16>,
@@ -51,7 +50,7 @@ impl FromStr for Antecedent {
         };
         let mut parts = text.split(':');
         let mut words = Words::default();
-        Tokenizer::new(false).tokenize(parts.next().unwrap_or_default(), &mut words);
+        Tokenizer::new(true).tokenize(parts.next().unwrap_or_default(), &mut words);
         let mut found = words.iter();
         let (Some(word), None) = (found.next(), found.next()) else { return Err(help()) };
         let mut distances: Vec<u16> = Vec::new();
@@ -121,12 +120,16 @@ struct Chain {
 }
 
 impl Spots {
-    /// For a list of antecedents.
+    /// For a list of antecedents; their case is folded unless it is kept in pages, too.
     #[must_use]
-    pub fn new(antecedents: &[Antecedent]) -> Spots {
+    pub fn new(antecedents: &[Antecedent], keep_case: bool) -> Spots {
         let mut spots = Spots::default();
+        let mut tokenizer = Tokenizer::new(keep_case);
+        let mut tokens: Vec<Token> = Vec::new();
         for antecedent in antecedents {
-            let token = term_token(antecedent.word.as_bytes());
+            tokens.clear();
+            tokenizer.tokenize(&antecedent.word, &mut tokens);
+            let [token] = tokens[..] else { continue };
             let start = antecedent.distances.iter().fold(token, |state, &distance| link(state, u64::from(distance)));
             let distances = antecedent.distances.iter().map(|&distance| usize::from(distance)).collect();
             spots.chains.entry(token).or_default().push(Chain { start, distances });
@@ -245,6 +248,7 @@ const LISTS: [(Lang, &str); 14] = [
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::term::term_token;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -255,7 +259,7 @@ mod tests {
     fn of(spots: &str, text: &str) -> Vec<u64> {
         let antecedents: Vec<Antecedent> = spots.split(',').map(|spot| spot.parse().unwrap()).collect();
         let mut found = Vec::new();
-        Spots::new(&antecedents).signatures(&tokens(text), &[], &mut found);
+        Spots::new(&antecedents, false).signatures(&tokens(text), &[], &mut found);
         found
     }
 
@@ -264,7 +268,14 @@ mod tests {
         for text in ["is:3", "that:4:2", "the:2:2"] {
             assert_eq!(text.parse::<Antecedent>().unwrap().to_string(), text);
         }
-        assert_eq!("Said".parse::<Antecedent>().unwrap(), Antecedent::new("said"));
+        assert_eq!("said".parse::<Antecedent>().unwrap(), Antecedent::new("said"));
+        let upper = ["Is:1".parse().unwrap()];
+        let of = |keep_case, word: &str| {
+            let mut found = Vec::new();
+            Spots::new(&upper, keep_case).signatures(&tokens(&format!("{word} here")), &[], &mut found);
+            found.len()
+        };
+        assert_eq!((of(false, "is"), of(true, "is"), of(true, "Is")), (1, 0, 1));
         for wrong in ["", ":3", "is:0", "is:x", "two words:3", "is:-1"] {
             assert!(wrong.parse::<Antecedent>().is_err(), "{wrong}");
         }
@@ -287,7 +298,7 @@ mod tests {
 
     #[test]
     fn chains_stop_at_block_ends() {
-        let spots = Spots::new(&["is:1".parse().unwrap()]);
+        let spots = Spots::new(&["is:1".parse().unwrap()], false);
         let tokens = tokens("this is next is here");
         let mut found = Vec::new();
         spots.signatures(&tokens, &[2, 5], &mut found);
@@ -324,7 +335,7 @@ mod tests {
         ) {
             let tokens: Vec<Token> = words.iter().map(|&word| term_token(&[b'a' + word])).collect();
             let ends: Vec<usize> = ends.into_iter().filter(|&end| end <= tokens.len()).chain([tokens.len()]).collect();
-            let spots = Spots::new(&[format!("a:{m}").parse().unwrap(), format!("b:{m}:{n}").parse().unwrap()]);
+            let spots = Spots::new(&[format!("a:{m}").parse().unwrap(), format!("b:{m}:{n}").parse().unwrap()], false);
             let mut found = Vec::new();
             spots.signatures(&tokens, &ends, &mut found);
             let mut expected = BTreeSet::new();

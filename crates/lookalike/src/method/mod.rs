@@ -17,6 +17,7 @@ use crate::candidate::layout::Layout;
 use crate::config::{Config, Method, Weights};
 use crate::feature::chunk::Chunker;
 use crate::feature::spot::Spots;
+use crate::page::{PageId, ScoredPair};
 use crate::sketch::bloom::FilterPlan;
 use crate::sketch::minhash::MinHasher;
 use crate::sketch::projection::Projection;
@@ -271,6 +272,24 @@ impl Plan {
         self.measure == Measure::Coverage
     }
 
+    /// Whether the other page of an accepted pair can stand for `page`.
+    #[must_use]
+    pub fn can_stand_for(&self, pair: &ScoredPair, page: PageId) -> bool {
+        match self.decision {
+            Decision::Similarity { threshold, .. } if self.is_directed() => {
+                (if page == pair.left { pair.left_in_right } else { pair.right_in_left }) >= threshold
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a similarity reaches a threshold, in the way of the method.
+    #[must_use]
+    pub fn reaches(&self, similarity: f64, threshold: f64) -> bool {
+        let strictly = matches!(self.decision, Decision::Similarity { strictly: true, .. });
+        Decision::on_similarity(similarity, threshold, strictly) == Verdict::Accepted
+    }
+
     /// Whether features have weights that are not all 1.
     #[must_use]
     pub fn is_weighted(&self) -> bool {
@@ -278,6 +297,12 @@ impl Plan {
             Measure::Cosine => self.weights != Weights::None,
             Measure::Jaccard | Measure::Coverage => self.weights == Weights::Idf,
         }
+    }
+
+    /// Whether a projection is one of shingles and not of single tokens.
+    #[must_use]
+    pub fn projects_shingles(&self) -> bool {
+        self.measure == Measure::Cosine && !matches!(self.features, Features::Shingles { k: 1 })
     }
 
     /// Whether languages must be told apart.

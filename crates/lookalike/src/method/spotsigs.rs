@@ -12,8 +12,8 @@ use crate::survey::Survey;
 pub(super) fn plan(config: &Config, survey: Option<&Survey>) -> Plan {
     let spots = match &config.spots.antecedents {
         Antecedents::BuiltIn => None,
-        Antecedents::Auto => Some(Spots::new(survey.map_or(&[][..], |survey| &survey.antecedents))),
-        Antecedents::List(list) => Some(Spots::new(list)),
+        Antecedents::Auto => Some(Spots::new(survey.map_or(&[][..], |survey| &survey.antecedents), config.keep_case)),
+        Antecedents::List(list) => Some(Spots::new(list, config.keep_case)),
     };
     Plan {
         text: config.text_options(),

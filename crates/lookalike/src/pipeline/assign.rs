@@ -1,17 +1,87 @@
 //! From verified pairs to the page that is kept in each page's place.
 
+use std::collections::BTreeSet;
+
+use crate::candidate::band_join::Candidates;
 use crate::cluster::covering::coverers_first;
 use crate::cluster::identity::IdentitySets;
 use crate::cluster::{Direction, Link, Neighbours, components, star};
 use crate::config::{ClusterMode, Guess, Method};
 use crate::error::Result;
+use crate::method::Verdict;
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::PageTable;
 use crate::pipeline::Run;
 use crate::read::Reading;
-use crate::verify::sets::Room;
+use crate::verify::Verified;
+use crate::verify::sets::{PageSets, Room};
+
+/// Rounds in which members of crowds are compared with the pages that their leaders were dropped for.
+const ROUNDS: usize = 4;
 
 impl Run<'_> {
+    /// In a crowd, members are compared with its leaders only, and others with one of its members. Where
+    /// that one page is itself dropped, those who were compared with it would stay; here they are
+    /// compared with the page that it was dropped for.
+    pub(super) fn settle_crowds(
+        &self,
+        candidates: &Candidates,
+        page_sets: &PageSets,
+        order: &[PageId],
+        pages: usize,
+        is_wanted: &dyn Fn(PageId, PageId) -> bool,
+        verified: &mut Verified,
+    ) -> Result<()> {
+        if self.config.cluster != ClusterMode::Star || candidates.crowded.is_empty() {
+            return Ok(());
+        }
+        let mut is_in_crowd = vec![false; pages];
+        candidates.crowded.iter().flat_map(|crowd| &crowd.members).for_each(|&page| is_in_crowd[page as usize] = true);
+        let mut tried: BTreeSet<(PageId, PageId)> = BTreeSet::new();
+        let mut room = Room::default();
+        for _ in 0..ROUNDS {
+            let (chosen, neighbours) = self.stars(order, &verified.pairs, pages, self.config.threshold);
+            let is_kept = |page: PageId| chosen[page as usize].page == page;
+            let mut found = Vec::new();
+            for &page in order.iter().filter(|&&page| is_kept(page)) {
+                let concerns = |other: PageId| is_in_crowd[page as usize] || is_in_crowd[other as usize];
+                for link in neighbours.of(page).iter().filter(|link| !is_kept(link.page) && concerns(link.page)) {
+                    let kept = chosen[link.page as usize].page;
+                    let pair = (page.min(kept), page.max(kept));
+                    if page != kept && is_wanted(page, kept) && tried.insert(pair) {
+                        let (pair, verdict) = page_sets.compare(page, kept, self.plan, &mut room)?;
+                        verified.compared += 1;
+                        found.extend((verdict == Verdict::Accepted).then_some(pair));
+                    }
+                }
+            }
+            if found.is_empty() {
+                return Ok(());
+            }
+            verified.pairs.extend(found);
+            verified.pairs.sort_unstable_by_key(|pair| (pair.left, pair.right));
+            verified.pairs.dedup_by_key(|pair| (pair.left, pair.right));
+        }
+        Ok(())
+    }
+
+    /// The stars of `pairs`, and the graph they were found in.
+    fn stars(&self, order: &[PageId], pairs: &[ScoredPair], pages: usize, threshold: f64) -> (Vec<Link>, Neighbours) {
+        let direction = self.direction(threshold);
+        let neighbours = Neighbours::new(pages, pairs, direction);
+        let guess = if self.config.method == Method::Spotsigs { self.config.spots.guess } else { Guess::Best };
+        let chosen = if direction == Direction::Either {
+            star::assign(pages, order, &neighbours, guess)
+        } else {
+            star::assign(pages, &coverers_first(order, pairs, direction), &neighbours, guess)
+        };
+        (chosen, neighbours)
+    }
+
+    fn direction(&self, threshold: f64) -> Direction {
+        if self.plan.is_directed() { Direction::Covering(threshold) } else { Direction::Either }
+    }
+
     /// For every set the set that is kept in its place. Pairs count from `threshold` on, where the
     /// method is one that looks at which page covers the other.
     pub(crate) fn assign(
@@ -23,16 +93,11 @@ impl Run<'_> {
         pairs: &[ScoredPair],
         threshold: f64,
     ) -> Result<Vec<Link>> {
-        let direction = if self.plan.is_directed() { Direction::Covering(threshold) } else { Direction::Either };
         if self.config.cluster == ClusterMode::Star {
-            let neighbours = Neighbours::new(pages.len(), pairs, direction);
-            let guess = if self.config.method == Method::Spotsigs { self.config.spots.guess } else { Guess::Best };
-            if direction == Direction::Either {
-                return Ok(star::assign(pages.len(), order, &neighbours, guess));
-            }
-            return Ok(star::assign(pages.len(), &coverers_first(order, pairs, direction), &neighbours, guess));
+            return Ok(self.stars(order, pairs, pages.len(), threshold).0);
         }
-        let chosen = components::assign(order, &mut components::Components::of(&sets.first, pairs), pages.len());
+        let direction = self.direction(threshold);
+        let chosen = components::assign(order, &mut components::of(&sets.first, pairs), pages.len());
         let known = |page: PageId, kept: PageId| {
             let key = (page.min(kept), page.max(kept));
             pairs.binary_search_by_key(&key, |pair| (pair.left, pair.right)).ok().map(|at| pairs[at])

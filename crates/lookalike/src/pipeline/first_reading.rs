@@ -23,6 +23,8 @@ pub(super) struct Sketched {
     pub(super) columns: Vec<Spill<u64>>,
     /// The features of all pages, where candidates are found by them.
     pub(super) sets: Option<PageSets>,
+    /// Pages that are long enough and have no feature all the same, ascending.
+    pub(super) featureless: Vec<PageId>,
 }
 
 impl Run<'_> {
@@ -37,6 +39,7 @@ impl Run<'_> {
             (0..count).map(|column| Spill::new(work.join(format!("column-{column}")), limit)).collect();
         let keeps_features = self.plan.keeps_features() && !is_exact_only;
         let mut sets = keeps_features.then(|| PageSets::for_plan(work, self.spill_limit(0.4), self.plan));
+        let mut featureless = Vec::new();
         let mut bytes_seen = 0;
         in_order(
             self.options.threads,
@@ -61,6 +64,8 @@ impl Run<'_> {
                     skipped.add(record)?;
                 }
                 let count = batch.rows.len() as u64;
+                let from = PageId::try_from(pages.len()).unwrap_or(PageId::MAX);
+                featureless.extend(batch.featureless.iter().map(|row| row + from));
                 batch.append_to(&mut pages, &mut columns, sets.as_mut())?;
                 self.check_floor(pages.len() as u64)?;
                 let bytes_read = reading.bytes_read.load(Ordering::Relaxed);
@@ -72,7 +77,7 @@ impl Run<'_> {
         pages.finish()?;
         columns.iter_mut().try_for_each(Spill::finish)?;
         sets.iter_mut().try_for_each(PageSets::finish)?;
-        Ok(Sketched { pages, columns, sets })
+        Ok(Sketched { pages, columns, sets, featureless })
     }
 }
 
@@ -83,6 +88,7 @@ struct SketchedBatch {
     columns: Vec<Vec<u64>>,
     sets: Option<SetBatch>,
     row_columns: Vec<u64>,
+    featureless: Vec<PageId>,
     skipped: Vec<SkippedRecord>,
 }
 
@@ -107,6 +113,7 @@ impl SketchedBatch {
             columns: vec![Vec::new(); columns],
             sets: keeps_features.then(SetBatch::default),
             row_columns: Vec::new(),
+            featureless: Vec::new(),
             skipped: Vec::new(),
         }
     }
@@ -143,10 +150,14 @@ impl SketchedBatch {
             }
             self.columns.iter_mut().zip(&self.row_columns).for_each(|(column, &value)| column.push(value));
         }
+        let row = PageId::try_from(self.rows.len() - 1).unwrap_or(PageId::MAX);
+        if is_long_enough && sketcher.sequence().is_empty() {
+            self.featureless.push(row);
+        }
         if let Some(sets) = &mut self.sets
             && is_long_enough
         {
-            sets.push(PageId::try_from(self.rows.len() - 1).unwrap_or(PageId::MAX), sketcher.sketch());
+            sets.push(row, sketcher.sketch());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::candidate::band_join::{BandJoin, Candidates};
 use crate::candidate::bit_keys::BitKeys;
-use crate::candidate::inverted::{self, Collisions, Sharing};
+use crate::candidate::inverted::{self, Collisions, Members, Sharing};
 use crate::candidate::matching::{MatchingPlan, match_in_order};
 use crate::candidate::pair_filter::PairFilter;
 use crate::cluster::identity::IdentitySets;
@@ -32,12 +32,19 @@ pub(super) struct Searched {
 
 impl Run<'_> {
     /// Whether a page stands for its identity set and is long enough to be compared.
-    fn takes_part(&self, pages: &PageTable, sets: &IdentitySets, page: PageId) -> bool {
-        sets.is_first(page) && pages.tokens[page as usize] >= self.config.min_tokens.max(1)
+    fn takes_part(&self, sketched: &Sketched, sets: &IdentitySets, page: PageId) -> bool {
+        sets.is_first(page)
+            && sketched.pages.tokens[page as usize] >= self.config.min_tokens.max(1)
+            && sketched.featureless.binary_search(&page).is_err()
     }
 
     /// Candidate pairs.
-    pub(super) fn search(&self, sketched: &Sketched, sets: &IdentitySets) -> Result<Searched> {
+    pub(super) fn search(
+        &self,
+        sketched: &Sketched,
+        sets: &IdentitySets,
+        rank: &(dyn Fn(PageId) -> u32 + Sync),
+    ) -> Result<Searched> {
         if self.config.exact_only {
             return Ok(Searched::default());
         }
@@ -47,7 +54,7 @@ impl Run<'_> {
                 self.check_index(pages, page_sets)?;
                 let groups = self.groups(sketched)?;
                 let filter = self.wanted_filter(pages, groups.as_deref());
-                let members = self.members(pages, sets, page_sets);
+                let members = self.members(sketched, sets, page_sets);
                 let sharing = Sharing {
                     measure: self.plan.measure,
                     threshold: *threshold,
@@ -55,7 +62,9 @@ impl Run<'_> {
                     bucket_limit: self.config.bucket_limit,
                 };
                 let is_wanted = |left: PageId, right: PageId| filter.is_wanted(left, right);
-                let (candidates, collisions) = inverted::join(page_sets, &members, sharing, &is_wanted)?;
+                let group = |page: PageId| groups.as_ref().map_or(0, |groups| groups[page as usize]);
+                let who = Members { pages: &members, rank, group: &group, is_wanted: &is_wanted };
+                let (candidates, collisions) = inverted::join(page_sets, who, sharing)?;
                 Ok(Searched { candidates, collisions: Some(collisions), tables: None })
             }
             _ => self.join_columns(sketched, sets),
@@ -66,7 +75,7 @@ impl Run<'_> {
     fn join_columns(&self, sketched: &Sketched, sets: &IdentitySets) -> Result<Searched> {
         let pages = &sketched.pages;
         let layout = self.plan.columns(self.config.within);
-        let takes_part = |page: PageId| self.takes_part(pages, sets, page);
+        let takes_part = |page: PageId| self.takes_part(sketched, sets, page);
         let needs_columns = PairFilter::needs_columns(self.plan.decision);
         let mut rooms: Vec<Scratch<u64>> = sketched.columns.iter().map(|_| Scratch::default()).collect();
         let mut loaded: Vec<&[u64]> = Vec::new();
@@ -136,8 +145,9 @@ impl Run<'_> {
         Ok(Some(column.read(0..column.len(), &mut Scratch::default())?.to_vec()))
     }
 
-    fn members(&self, pages: &PageTable, sets: &IdentitySets, page_sets: &PageSets) -> Vec<PageId> {
-        (0..).take(pages.len()).filter(|&page| self.takes_part(pages, sets, page) && page_sets.contains(page)).collect()
+    fn members(&self, sketched: &Sketched, sets: &IdentitySets, page_sets: &PageSets) -> Vec<PageId> {
+        let pages = (0..).take(sketched.pages.len());
+        pages.filter(|&page| self.takes_part(sketched, sets, page) && page_sets.contains(page)).collect()
     }
 
     fn check_index(&self, pages: &PageTable, sets: &PageSets) -> Result<()> {

@@ -1,5 +1,6 @@
 //! Two texts → what they share and where they differ, word by word.
 
+use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::text::is_unspaced;
@@ -11,9 +12,15 @@ const CONTEXT_WORDS: usize = 12;
 /// Differing words shown in one place.
 const SHOWN_WORDS: usize = 150;
 
+/// Words of each text that are set side by side.
+const MOST_WORDS_SIDE_BY_SIDE: usize = 12_000;
+/// A run of shared words from this length on is part of the core.
+pub const CORE_WORDS: usize = 8;
+
 /// A piece of a comparison.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Piece {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Piece {
     /// In both.
     Shared(String),
     /// Words of both that are not shown.
@@ -24,6 +31,73 @@ pub(super) enum Piece {
     Right(String),
     /// What follows was not compared.
     NotCompared,
+}
+
+/// A part of one text, beside the other.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Span {
+    /// Its words.
+    pub text: String,
+    /// How many there are.
+    pub words: usize,
+    /// Whether the other text has them too, at this place.
+    pub is_shared: bool,
+}
+
+impl Span {
+    /// Whether it belongs to what the two texts have in common, and is no stray word.
+    #[must_use]
+    pub fn is_core(&self) -> bool {
+        self.is_shared && self.words >= CORE_WORDS
+    }
+}
+
+/// Two texts, each as parts that the other has and parts that it has not.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SideBySide {
+    /// The left text.
+    pub left: Vec<Span>,
+    /// The right text.
+    pub right: Vec<Span>,
+    /// Words of both.
+    pub shared: usize,
+    /// Words of the left text alone.
+    pub left_only: usize,
+    /// Words of the right text alone.
+    pub right_only: usize,
+    /// Whether the texts were too long to be compared to the end.
+    pub is_cut: bool,
+}
+
+/// Sets two texts side by side.
+#[must_use]
+pub fn side_by_side(left: &str, right: &str) -> SideBySide {
+    let (mut left, mut right) = (words(left), words(right));
+    let mut sides = SideBySide {
+        is_cut: left.len() > MOST_WORDS_SIDE_BY_SIDE || right.len() > MOST_WORDS_SIDE_BY_SIDE,
+        ..SideBySide::default()
+    };
+    left.truncate(MOST_WORDS_SIDE_BY_SIDE);
+    right.truncate(MOST_WORDS_SIDE_BY_SIDE);
+    let span = |words: &[Word<'_>], is_shared: bool| Span { text: join(words), words: words.len(), is_shared };
+    for operation in capture_diff_slices(Algorithm::Myers, &left, &right) {
+        let (old, new) = (&left[operation.old_range()], &right[operation.new_range()]);
+        if matches!(operation, DiffOp::Equal { .. }) {
+            sides.shared += old.len();
+            sides.left.push(span(old, true));
+            sides.right.push(span(new, true));
+            continue;
+        }
+        sides.left_only += old.len();
+        sides.right_only += new.len();
+        if !old.is_empty() {
+            sides.left.push(span(old, false));
+        }
+        if !new.is_empty() {
+            sides.right.push(span(new, false));
+        }
+    }
+    sides
 }
 
 /// A word, and whether white space follows it. In scripts without spaces every character is one.
@@ -93,7 +167,8 @@ fn join(words: &[Word<'_>]) -> String {
 }
 
 /// Compares two texts.
-pub(super) fn pieces(left: &str, right: &str) -> Vec<Piece> {
+#[must_use]
+pub fn pieces(left: &str, right: &str) -> Vec<Piece> {
     let (mut left, mut right) = (words(left), words(right));
     let is_cut = left.len() > MOST_WORDS || right.len() > MOST_WORDS;
     left.truncate(MOST_WORDS);
@@ -176,6 +251,20 @@ mod tests {
     fn texts_that_are_too_long_say_so() {
         let long = "word ".repeat(MOST_WORDS + 1);
         assert_eq!(pieces(&long, &long).last(), Some(&Piece::NotCompared));
+    }
+
+    #[test]
+    fn side_by_side_tells_core_from_frame() {
+        let core = "one two three four five six seven eight nine";
+        let sides = side_by_side(&format!("Home News {core} Copyright"), &format!("Menu {core} Contact us"));
+        assert_eq!((sides.shared, sides.left_only, sides.right_only), (9, 3, 3));
+        assert_eq!(
+            sides.left.iter().filter(|span| span.is_core()).map(|span| &span.text[..]).collect::<Vec<_>>(),
+            [core]
+        );
+        assert_eq!(sides.right.first().map(|span| span.is_shared), Some(false));
+        assert!(!sides.is_cut);
+        assert_eq!(side_by_side("", ""), SideBySide::default());
     }
 
     #[test]

@@ -3,7 +3,8 @@
 //! In: [`Findings`]. Out: a directory. Everything but `run.json` is the same, byte for byte,
 //! whenever the job is.
 
-mod diff;
+pub mod comparison;
+pub mod diff;
 mod html;
 pub(crate) mod kept;
 mod plots;
@@ -84,6 +85,8 @@ pub struct Earlier {
     pub capped_buckets: u64,
     /// The largest of them.
     pub capped: Vec<Capped>,
+    /// Antecedents that were chosen from the corpus.
+    pub antecedents: Vec<String>,
     /// How bits were searched.
     pub tables: Option<TableReport>,
     /// What the size filter saved.

@@ -34,6 +34,8 @@ pub(crate) struct StoredSummary {
     pub(crate) compared_pairs: u64,
     #[serde(default)]
     pub(crate) seeds: Vec<String>,
+    #[serde(default)]
+    pub(crate) antecedents: Vec<String>,
     pub(crate) tables: Option<TableReport>,
     pub(crate) size_filter: Option<SizeFilterReport>,
     pub(crate) filters: Option<FilterReport>,
@@ -120,6 +122,11 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
 }
 
 impl PageIds {
+    /// The page with an id.
+    pub(crate) fn find(&self, id: &str) -> Option<PageId> {
+        self.0.get(id).copied()
+    }
+
     fn page(&self, id: &str, directory: &Path) -> Result<PageId> {
         self.0.get(id).copied().ok_or_else(|| Error::BadResult {
             path: directory.to_path_buf(),

@@ -55,6 +55,9 @@ pub struct Summary {
     /// Files with the examples that matching started from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<String>,
+    /// Pages in them; they are not counted in anything else.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub seed_pages: u64,
     /// Bands and rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bands: Option<Bands>,
@@ -197,11 +200,13 @@ impl Summary {
     pub(super) fn new(findings: &Findings<'_>) -> Result<Summary> {
         let pages = findings.pages;
         let mut kinds: BTreeMap<&'static str, u64> = Kind::ALL.iter().map(|kind| (kind.name(), 0)).collect();
-        for fate in findings.fates {
+        // Examples are not part of what is cleaned.
+        let total = u64::from(pages.pages_of(u32::try_from(findings.first_seed).unwrap_or(u32::MAX)).start);
+        let seed_pages = pages.len() as u64 - total;
+        for (_, fate) in (0..total).zip(findings.fates) {
             *kinds.entry(fate.kind.name()).or_default() += 1;
         }
         let dropped = kinds["exact"] + kinds["near"] + kinds["contained"];
-        let total = pages.len() as u64;
         let sizes = findings.cluster_sizes();
         let mut capped = findings.earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.capped.clone());
         for bucket in findings.verified.capped.iter().take(LISTED) {
@@ -225,6 +230,7 @@ impl Summary {
             identity_sets: findings.sets.count as u64,
             repeated_ids: findings.repeated_ids,
             seeds: seeds(findings),
+            seed_pages,
             bands: findings.plan.sketch.bands(),
             layout: findings.plan.layout,
             tables: findings.earlier.as_ref().map_or_else(
@@ -240,11 +246,7 @@ impl Summary {
                 |earlier| earlier.size_filter,
             ),
             filters: findings.filters,
-            antecedents: findings
-                .plan
-                .survey
-                .as_ref()
-                .map_or_else(Vec::new, |survey| survey.antecedents.iter().map(ToString::to_string).collect()),
+            antecedents: antecedents(findings),
             candidate_pairs: findings.candidates,
             candidate_pages: findings.candidate_pages,
             compared_pairs: findings.verified.compared,
@@ -260,6 +262,19 @@ impl Summary {
             skipped_examples: findings.skipped.examples.clone(),
         })
     }
+}
+
+fn antecedents(findings: &Findings<'_>) -> Vec<String> {
+    match (&findings.earlier, &findings.plan.survey) {
+        (Some(earlier), _) => earlier.antecedents.clone(),
+        (None, Some(survey)) => survey.antecedents.iter().map(ToString::to_string).collect(),
+        (None, None) => Vec::new(),
+    }
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as the serialiser calls it
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 fn seeds(findings: &Findings<'_>) -> Vec<String> {

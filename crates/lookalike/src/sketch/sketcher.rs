@@ -134,12 +134,25 @@ impl<'p> Sketcher<'p> {
             }
             self.title.extend(word.chars().take(TITLE_CHARS));
         }
-        self.bytes.clear();
-        u64::encode(read.tokens, &mut self.bytes);
-        let identity = xxh3_128(&self.bytes);
-
         let is_language_wanted = self.plan.needs_language() || self.within == Some(Within::Language);
         let language = if is_language_wanted { language::detect(&read.text) } else { None };
+        if self.layout.site || self.within == Some(Within::Site) {
+            let site = page.url.as_deref().and_then(|url| self.site_rule.site(url));
+            self.site = site.map_or(0, |site| xxh3_64(site.as_bytes()).max(1));
+        }
+        self.group = match self.within {
+            None => 0,
+            Some(Within::Site) => self.site,
+            Some(Within::Language) => language.map_or(NO_LANGUAGE, |language| language as u64 + 1),
+        };
+        self.bytes.clear();
+        u64::encode(read.tokens, &mut self.bytes);
+        if self.within.is_some() {
+            // Copies in different groups are not the same page: they are not even compared.
+            u64::encode(&[self.group], &mut self.bytes);
+        }
+        let identity = xxh3_128(&self.bytes);
+
         match &self.plan.features {
             Features::Shingles { k } => shingles(read.tokens, *k, &mut self.sequence),
             Features::Words => words_and_phrases(read.words, self.languages.of(language), &mut self.sequence),
@@ -151,25 +164,19 @@ impl<'p> Sketcher<'p> {
             Features::Spots(spots) => {
                 let spots = match spots {
                     Some(spots) => spots,
-                    None => self.spots.entry(language).or_insert_with(|| Spots::new(&built_in(language))),
+                    None => self
+                        .spots
+                        .entry(language)
+                        .or_insert_with(|| Spots::new(&built_in(language), self.plan.text.keep_case)),
                 };
                 spots.signatures(read.tokens, read.block_ends, &mut self.sequence);
             }
         }
         self.tokens.clear();
-        if self.plan.sketch.projection.is_some() && self.plan.measure != Measure::Cosine {
+        if self.plan.sketch.projection.is_some() && !self.plan.projects_shingles() {
             self.tokens.extend_from_slice(read.tokens);
         }
         let count = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
-        if self.layout.site || self.within == Some(Within::Site) {
-            let site = page.url.as_deref().and_then(|url| self.site_rule.site(url));
-            self.site = site.map_or(0, |site| xxh3_64(site.as_bytes()).max(1));
-        }
-        self.group = match self.within {
-            None => 0,
-            Some(Within::Site) => self.site,
-            Some(Within::Language) => language.map_or(NO_LANGUAGE, |language| language as u64 + 1),
-        };
         PageFacts { tokens: count, identity, title: Some(self.title.as_str()).filter(|title| !title.is_empty()) }
     }
 
@@ -251,7 +258,7 @@ impl<'p> Sketcher<'p> {
             self.sketch.extend_from_slice(&self.min_values);
         }
         if let Some(projection) = &plan.projection {
-            let summed = if self.plan.measure == Measure::Cosine { &self.sequence } else { &self.tokens };
+            let summed = if self.plan.projects_shingles() { &self.sequence } else { &self.tokens };
             projection.project(summed, &mut self.sketch);
         }
         if plan.simhash {
@@ -368,7 +375,7 @@ mod tests {
         0xf663_09c8_a957_95df,
         0x46fc_4b78_57d0_449e,
         0x3971_4736_087f_40a8,
-        0xce75_e677_05c6_a7fb,
+        0xaea6_47d8_8dd5_ac30,
         0xb5c3_3a9d_19a5_453b,
         0x9359_c053_a461_8a57,
         0x5a56_cacf_1754_b4c5,

@@ -38,7 +38,8 @@ static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
         r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b".to_owned(),
         r"\b[0-9a-f]{16,}\b".to_owned(),
     ];
-    Regex::new(&format!("(?i){}", patterns.join("|"))).expect("a valid pattern")
+    // ASCII classes: with Unicode ones the fast engine gives up at every letter beyond ASCII.
+    Regex::new(&format!("(?i-u:{})", patterns.join("|"))).expect("a valid pattern")
 });
 
 /// The text without volatile tokens; a blank stands in their place.

@@ -58,7 +58,8 @@ pub fn compare(
             compared += 1;
             match verdict {
                 Verdict::Accepted => {
-                    matched = true;
+                    // A member that only has the leader in it is not told by it.
+                    matched |= plan.can_stand_for(&pair, member);
                     found.push((pair, verdict));
                 }
                 Verdict::NearMiss if closest.is_none_or(|best| pair.similarity > best.similarity) => {

@@ -21,6 +21,8 @@ pub struct Score {
     pub score: f64,
     /// What the sketches alone say, 0..1.
     pub estimate: f64,
+    /// Equal bands or supershingles, where there are any.
+    pub agreeing: u32,
     /// The decision.
     pub verdict: Verdict,
 }
@@ -28,6 +30,20 @@ pub struct Score {
 /// Compares two pages.
 #[must_use]
 pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score {
+    if left.features.is_empty() || right.features.is_empty() {
+        // A page without features is similar to nothing, whatever its sketch looks like.
+        let (similarity, score) = (0.0, if plan.decision.larger_is_nearer() { 0.0 } else { 64.0 });
+        let verdict = Verdict::Rejected;
+        return Score {
+            similarity,
+            left_in_right: 0.0,
+            right_in_left: 0.0,
+            score,
+            estimate: 0.0,
+            agreeing: 0,
+            verdict,
+        };
+    }
     let overlap = Overlap::new(plan.measure, left, right);
     let (l, r) = (plan.sketch.parts(left.sketch), plan.sketch.parts(right.sketch));
     let agreeing = plan.sketch.bands().map_or(0, |bands| bands.agreeing(l.min_values, r.min_values));
@@ -82,6 +98,7 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
         right_in_left: overlap.right_in_left,
         score,
         estimate,
+        agreeing,
         verdict,
     }
 }

@@ -1,0 +1,351 @@
+//! Methods on labelled data: what they find of the pairs that belong together, and what else.
+//!
+//! The data is not part of the project. It is looked for in `LOOKALIKE_DATA`, else in `shared/data`
+//! beside the project, and unpacked into `target/bench/data`.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use lookalike::compare::by_config;
+use lookalike::config::{Antecedents, Config, Method, RunOptions, Weights, Within};
+use lookalike::observe::Silent;
+use lookalike::page::{Body, Markup, RawPage};
+use lookalike::pipeline::dedup;
+use serde_json::Value;
+
+use crate::quality::columns;
+
+/// Pages and the clusters they belong to.
+pub struct Labelled {
+    /// What it is called.
+    pub name: &'static str,
+    /// Where the pages are.
+    pub directory: PathBuf,
+    /// The cluster of each page, by the id that it gets.
+    pub cluster_of: HashMap<String, String>,
+    /// The part of the data that each page is in, such as its language.
+    pub part_of: HashMap<String, String>,
+}
+
+/// Pairs found, against pairs of one cluster.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct PairCounts {
+    /// Found, and of one cluster.
+    pub correct: u64,
+    /// Found, and of two clusters.
+    pub wrong: u64,
+    /// Of one cluster.
+    pub gold: u64,
+}
+
+impl PairCounts {
+    /// Share of the found that are of one cluster.
+    #[must_use]
+    pub fn precision(&self) -> f64 {
+        self.correct as f64 / (self.correct + self.wrong).max(1) as f64
+    }
+
+    /// Share of those of one cluster that were found.
+    #[must_use]
+    pub fn recall(&self) -> f64 {
+        self.correct as f64 / self.gold.max(1) as f64
+    }
+
+    /// The harmonic mean of both.
+    #[must_use]
+    pub fn f1(&self) -> f64 {
+        2.0 * self.correct as f64 / (self.correct + self.wrong + self.gold).max(1) as f64
+    }
+}
+
+/// A config with a name for the table.
+pub struct Variant {
+    /// The flags.
+    pub name: String,
+    /// What they mean.
+    pub config: Config,
+}
+
+/// Every method at its defaults.
+#[must_use]
+pub fn defaults() -> Vec<Variant> {
+    Method::ALL.map(|method| Variant { name: method.name().to_owned(), config: Config::for_method(method) }).into()
+}
+
+/// What the papers name as promising.
+#[must_use]
+pub fn options() -> Vec<Variant> {
+    let of = |name: &str, method: Method, change: &dyn Fn(&mut Config)| {
+        let mut config = Config::for_method(method);
+        change(&mut config);
+        Variant { name: format!("{} {name}", method.name()), config }
+    };
+    let mut all = vec![
+        of("--ngram 5", Method::Shingle, &|config| config.ngram = 5),
+        of("--weights tf", Method::Shingle, &|config| config.weights = Weights::Tf),
+        of("--weights tf", Method::Minhash, &|config| config.weights = Weights::Tf),
+        of("--ngram 2", Method::Projection, &|config| config.ngram = 2),
+        of("--ngram 8", Method::Projection, &|config| config.ngram = 8),
+        of("--sketch-bits 192", Method::Projection, &|config| config.set_sketch_bits(192)),
+        of("--sketch-bits 96", Method::Projection, &|config| config.set_sketch_bits(96)),
+        of("--weights tf-idf", Method::Simhash, &|config| config.weights = Weights::TfIdf),
+    ];
+    for ngram in [1, 2, 3, 5, 8] {
+        all.push(of(&format!("--ngram {ngram}"), Method::Simhash, &|config| config.ngram = ngram));
+    }
+    all.extend([
+        of("--length-ratio 0.8", Method::Minhash, &|config| config.length_ratio = Some(0.8)),
+        of("--within language", Method::Minhash, &|config| config.within = Some(Within::Language)),
+        of("--mask volatile", Method::Minhash, &|config| config.mask_volatile = true),
+        of("--antecedents auto", Method::Spotsigs, &|config| config.spots.antecedents = Antecedents::Auto),
+        of("--antecedents is:3,the:3,said:3", Method::Spotsigs, &|config| {
+            let list = ["is:3", "the:3", "said:3"].iter().filter_map(|text| text.parse().ok()).collect();
+            config.spots.antecedents = Antecedents::List(list);
+        }),
+        of("--weights idf", Method::Spotsigs, &|config| config.weights = Weights::Idf),
+        of("--spill", Method::Spotsigs, &|config| config.spots.spill = true),
+        of("--raw", Method::Spotsigs, &|config| config.spots.raw = true),
+    ]);
+    all
+}
+
+/// Runs the engine and counts pairs, in all and by the parts of the data; also the seconds it took.
+///
+/// # Errors
+/// When the run fails.
+pub fn pair_counts(set: &Labelled, config: &Config) -> Result<(PairCounts, HashMap<String, PairCounts>, f64)> {
+    let output = tempfile::tempdir()?;
+    let options = RunOptions {
+        inputs: vec![set.directory.to_string_lossy().into_owned()],
+        output: output.path().join("out"),
+        memory_bytes: 4 << 30,
+        threads: 2,
+        strict: false,
+        force: false,
+        jsonl: false,
+        copy_kept: false,
+        seeds: Vec::new(),
+    };
+    let started = Instant::now();
+    dedup(config, &options, &Silent)?;
+    let seconds = started.elapsed().as_secs_f64();
+
+    let mut members: HashMap<String, Vec<String>> = HashMap::new();
+    for mut row in columns(&options.output.join("pages.parquet"), &["id", "identity"])? {
+        let identity = row.swap_remove(1);
+        members.entry(identity).or_default().push(row.swap_remove(0));
+    }
+    let mut counter = Counter { set, all: PairCounts::default(), parts: HashMap::new() };
+    for same in members.values() {
+        for (at, left) in same.iter().enumerate() {
+            same[at + 1..].iter().for_each(|right| counter.add(left, right));
+        }
+    }
+    for row in columns(&options.output.join("pairs.parquet"), &["left", "right"])? {
+        for left in &members[&row[0]] {
+            members[&row[1]].iter().for_each(|right| counter.add(left, right));
+        }
+    }
+    counter.gold();
+    Ok((counter.all, counter.parts, seconds))
+}
+
+struct Counter<'a> {
+    set: &'a Labelled,
+    all: PairCounts,
+    parts: HashMap<String, PairCounts>,
+}
+
+impl Counter<'_> {
+    fn add(&mut self, left: &str, right: &str) {
+        let (Some(a), Some(b)) = (self.set.cluster_of.get(left), self.set.cluster_of.get(right)) else { return };
+        let part = self.set.part_of.get(left).map(|part| self.parts.entry(part.clone()).or_default());
+        for counts in [Some(&mut self.all), part].into_iter().flatten() {
+            if a == b {
+                counts.correct += 1;
+            } else {
+                counts.wrong += 1;
+            }
+        }
+    }
+
+    fn gold(&mut self) {
+        let mut sizes: HashMap<(&str, &str), u64> = HashMap::new();
+        for (page, cluster) in &self.set.cluster_of {
+            let part = self.set.part_of.get(page).map_or("", String::as_str);
+            *sizes.entry((cluster, part)).or_default() += 1;
+        }
+        for ((_, part), size) in sizes {
+            let pairs = size * (size - 1) / 2;
+            self.all.gold += pairs;
+            if !part.is_empty() {
+                self.parts.entry(part.to_owned()).or_default().gold += pairs;
+            }
+        }
+    }
+}
+
+/// The pages with real stories in real frames.
+///
+/// # Errors
+/// When the archive is there and cannot be unpacked.
+pub fn same_core() -> Result<Option<Labelled>> {
+    let Some(root) = unpacked("same-core-dev.tar.zst", "same-core-dev")? else { return Ok(None) };
+    let rows = tab_separated(&root.join("clusters.tsv"))?;
+    let cluster_of = rows.iter().map(|row| (row["page"].clone(), row["cluster"].clone())).collect();
+    Ok(Some(Labelled { name: "same-core-dev", directory: root.join("pages"), cluster_of, part_of: HashMap::new() }))
+}
+
+/// One manual for nine machine types in three languages.
+///
+/// # Errors
+/// When the archive is there and cannot be unpacked.
+pub fn install_guide() -> Result<Option<Labelled>> {
+    let Some(root) = unpacked("install-guide-dev.tar.zst", "debian-install-guide")? else { return Ok(None) };
+    let rows = tab_separated(&root.join("clusters-dev.tsv"))?;
+    Ok(Some(Labelled {
+        name: "install-guide-dev",
+        cluster_of: rows.iter().map(|row| (row["path"].clone(), row["cluster"].clone())).collect(),
+        part_of: rows.iter().map(|row| (row["path"].clone(), row["lang"].clone())).collect(),
+        directory: root,
+    }))
+}
+
+/// Manuals of several versions: a page belongs together with the same page of another version.
+///
+/// # Errors
+/// When the archive is there and cannot be unpacked.
+pub fn llvm_docs() -> Result<Option<Labelled>> {
+    let Some(root) = unpacked("llvm-docs-dev.tar.zst", "llvm-docs")? else { return Ok(None) };
+    let mut cluster_of = HashMap::new();
+    let mut folders = vec![root.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() {
+                folders.push(path);
+                continue;
+            }
+            let id = path.strip_prefix(&root)?.to_string_lossy().into_owned();
+            // clang-13/x.html and clang-16/x.html are one page.
+            if let Some((version, rest)) = id.split_once('/').filter(|_| id.ends_with(".html")) {
+                let project = version.split('-').next().unwrap_or(version);
+                cluster_of.insert(id.clone(), format!("{project}/{rest}"));
+            }
+        }
+    }
+    Ok(Some(Labelled { name: "llvm-docs-dev", directory: root, cluster_of, part_of: HashMap::new() }))
+}
+
+/// Page pairs that people graded: the two texts, and the grade 0..3.
+///
+/// # Errors
+/// When the file is there and cannot be read.
+pub fn graded_pairs() -> Result<Option<Vec<(String, String, u64)>>> {
+    let path = data_root().join("webis-s3-pairs-dev.jsonl.xz");
+    if !path.exists() {
+        return Ok(None);
+    }
+    let output = Command::new("xz").args(["-dc"]).arg(&path).output().context("xz is not installed")?;
+    ensure!(output.status.success(), "{}: cannot be unpacked", path.display());
+    let lines = std::str::from_utf8(&output.stdout)?.lines();
+    let pairs = lines.map(|line| {
+        let value: Value = serde_json::from_str(line)?;
+        let text = |key: &str| value[key].as_str().unwrap_or_default().to_owned();
+        Ok((text("text_a"), text("text_b"), value["label"].as_u64().unwrap_or_default()))
+    });
+    Ok(Some(pairs.collect::<Result<_>>()?))
+}
+
+/// What a config makes of graded pairs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct GradedResult {
+    /// The chance that a near-duplicate pair has a higher similarity than another pair.
+    pub area: f64,
+    /// Pairs by the config's own decision.
+    pub counts: PairCounts,
+}
+
+/// Compares graded pairs; a near-duplicate has a grade of 1 or more.
+#[must_use]
+pub fn graded(pairs: &[(String, String, u64)], config: &Config) -> GradedResult {
+    let mut scored: Vec<(f64, bool)> = Vec::new();
+    let mut counts = PairCounts::default();
+    for (left, right, grade) in pairs {
+        let (word, facts) = by_config(&page(left), &page(right), config);
+        let is_near = *grade >= 1;
+        let is_accepted = word.near_duplicate || facts[0].1 == facts[1].1;
+        counts.gold += u64::from(is_near);
+        counts.correct += u64::from(is_accepted && is_near);
+        counts.wrong += u64::from(is_accepted && !is_near);
+        scored.push((word.similarity, is_near));
+    }
+    let of = |wanted: bool| -> Vec<f64> { scored.iter().filter(|row| row.1 == wanted).map(|row| row.0).collect() };
+    let (near, other) = (of(true), of(false));
+    let win = |a: f64, b: f64| match a.total_cmp(&b) {
+        std::cmp::Ordering::Greater => 1.0,
+        std::cmp::Ordering::Equal => 0.5,
+        std::cmp::Ordering::Less => 0.0,
+    };
+    let wins: f64 = near.iter().flat_map(|&a| other.iter().map(move |&b| win(a, b))).sum();
+    GradedResult { area: wins / (near.len() * other.len()).max(1) as f64, counts }
+}
+
+fn page(text: &str) -> RawPage<'_> {
+    RawPage {
+        source: 0,
+        record: 1,
+        offset: None,
+        length: text.len() as u64,
+        id: None,
+        url: None,
+        title: None,
+        rank_value: None,
+        body: Body::Text(text.into()),
+        markup: Markup::Text,
+    }
+}
+
+fn data_root() -> PathBuf {
+    std::env::var_os("LOOKALIKE_DATA")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from)
+}
+
+/// The folder of an archive, unpacked; nothing if the archive is not here.
+fn unpacked(archive: &str, folder: &str) -> Result<Option<PathBuf>> {
+    let archive = data_root().join(archive);
+    if !archive.exists() {
+        return Ok(None);
+    }
+    let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/bench/data");
+    let unpacked = target.join(folder);
+    if !unpacked.exists() {
+        // Unpacked aside, so that nobody sees a half of it.
+        fs::create_dir_all(&target)?;
+        let aside = tempfile::tempdir_in(&target)?;
+        let status = Command::new("sh")
+            .arg("-c")
+            .arg(r#"zstd -d --long=27 -c "$0" | tar -x -C "$1""#)
+            .arg(&archive)
+            .arg(aside.path())
+            .status()?;
+        ensure!(status.success(), "{}: cannot be unpacked", archive.display());
+        // Another test may have been faster.
+        if fs::rename(aside.path().join(folder), &unpacked).is_err() {
+            ensure!(unpacked.exists(), "{}: has no folder {folder}", archive.display());
+        }
+    }
+    Ok(Some(unpacked))
+}
+
+fn tab_separated(path: &Path) -> Result<Vec<HashMap<String, String>>> {
+    let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+    let mut lines = text.lines();
+    let names: Vec<&str> = lines.next().unwrap_or_default().split('\t').collect();
+    let row = |line: &str| names.iter().zip(line.split('\t')).map(|(a, b)| ((*a).to_owned(), b.to_owned())).collect();
+    Ok(lines.map(row).collect())
+}

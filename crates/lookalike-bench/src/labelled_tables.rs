@@ -1,0 +1,59 @@
+//! The tables of `docs/methods.md`.
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use lookalike_bench::labelled::{self, Labelled, PairCounts, Variant};
+
+/// Prints all tables.
+pub(crate) fn run() -> Result<()> {
+    let variants: Vec<Variant> = labelled::defaults().into_iter().chain(labelled::options()).collect();
+    for set in [labelled::same_core()?, labelled::install_guide()?, labelled::llvm_docs()?] {
+        match set {
+            Some(set) => corpus(&set, &variants)?,
+            None => writeln!(io::stdout(), "skipped: an archive is not here; set LOOKALIKE_DATA")?,
+        }
+    }
+    graded(&variants)
+}
+
+fn corpus(set: &Labelled, variants: &[Variant]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    writeln!(out, "\n{}: {} pages", set.name, set.cluster_of.len())?;
+    let mut parts: Vec<&String> = set.part_of.values().collect();
+    parts.sort_unstable();
+    parts.dedup();
+    let more: String = parts.iter().map(|part| format!(" {part}: precision / recall |")).collect();
+    writeln!(out, "\n| method | precision | recall | F1 | seconds |{more}")?;
+    writeln!(out, "|---|---|---|---|---|{}", "---|".repeat(parts.len()))?;
+    for variant in variants {
+        let (all, by_part, seconds) = labelled::pair_counts(set, &variant.config)?;
+        write!(out, "| {} | {} | {seconds:.1} |", variant.name, numbers(&all))?;
+        for part in &parts {
+            let counts = by_part.get(*part).copied().unwrap_or_default();
+            write!(out, " {:.3} / {:.3} |", counts.precision(), counts.recall())?;
+        }
+        writeln!(out)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+fn graded(variants: &[Variant]) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let Some(pairs) = labelled::graded_pairs()? else {
+        writeln!(out, "skipped: webis-s3-pairs-dev.jsonl.xz is not here; set LOOKALIKE_DATA")?;
+        return Ok(());
+    };
+    writeln!(out, "\nwebis-s3-pairs-dev: {} pairs\n", pairs.len())?;
+    writeln!(out, "| method | AUC of the similarity | precision | recall | F1 |\n|---|---|---|---|---|")?;
+    for variant in variants.iter().filter(|variant| !variant.config.weights.needs_corpus()) {
+        let found = labelled::graded(&pairs, &variant.config);
+        writeln!(out, "| {} | {:.3} | {} |", variant.name, found.area, numbers(&found.counts))?;
+    }
+    Ok(())
+}
+
+fn numbers(counts: &PairCounts) -> String {
+    format!("{:.3} | {:.3} | {:.3}", counts.precision(), counts.recall(), counts.f1())
+}

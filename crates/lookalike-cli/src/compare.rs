@@ -1,0 +1,132 @@
+//! `lookalike compare`
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::{Context, Result};
+use lookalike::compare::{ComparedPage, Comparison, compare, find_page};
+use lookalike::config::Config;
+use lookalike::report::comparison;
+use lookalike::report::diff::{Piece, pieces, side_by_side};
+use serde_json::json;
+
+use crate::Ending;
+use crate::args::CompareArguments;
+use crate::method::site_rule;
+
+pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
+    let mut config = Config {
+        keep_case: arguments.keep_case,
+        mask_volatile: arguments.mask.is_some(),
+        site: site_rule(arguments.site),
+        format: arguments.format,
+        ..Config::default()
+    };
+    config.fields.id.clone_from(&arguments.id_field);
+    config.fields.text.clone_from(&arguments.text_field);
+    config.fields.url.clone_from(&arguments.url_field);
+    let within = arguments.within.as_deref();
+    let left = find_page(&arguments.left, within, &config)?;
+    let right = find_page(&arguments.right, within, &config)?;
+    let found = compare(&left, &right, &config);
+
+    if let Some(path) = &arguments.html {
+        let page = comparison::html(&found, &side_by_side(&found.left.text, &found.right.text))?;
+        std::fs::write(path, page).with_context(|| format!("{}: cannot write", path.display()))?;
+    }
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        let sides = side_by_side(&found.left.text, &found.right.text);
+        let words = json!({ "shared": sides.shared, "left_only": sides.left_only, "right_only": sides.right_only });
+        let mut value = serde_json::to_value(&found)?;
+        value["words"] = words;
+        value["diff"] = serde_json::to_value(pieces(&found.left.text, &found.right.text))?;
+        writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
+    } else if arguments.html.is_none() || out.is_terminal() {
+        let ink = Ink { is_coloured: out.is_terminal() && std::env::var_os("NO_COLOR").is_none() };
+        print_table(&mut out, &found, &ink)?;
+        print_difference(&mut out, &found, &ink)?;
+    }
+    Ok(Ending::Done)
+}
+
+/// Colours, where they are seen.
+struct Ink {
+    is_coloured: bool,
+}
+
+impl Ink {
+    fn paint(&self, code: &str, text: &str) -> String {
+        if self.is_coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
+    }
+
+    fn left(&self, text: &str) -> String {
+        if self.is_coloured { self.paint("31", text) } else { format!("[-{text}-]") }
+    }
+
+    fn right(&self, text: &str) -> String {
+        if self.is_coloured { self.paint("32", text) } else { format!("{{+{text}+}}") }
+    }
+}
+
+fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Result<()> {
+    for (sign, code, page) in [("-", "31", &found.left), ("+", "32", &found.right)] {
+        writeln!(out, "{} {}", ink.paint(code, sign), describe(page))?;
+    }
+    if found.identical {
+        writeln!(out, "\nthe same words in the same order")?;
+    }
+    if let Some(same) = found.same_site {
+        writeln!(out, "\n{}", if same { "on the same site" } else { "on different sites" })?;
+    }
+    writeln!(
+        out,
+        "\n{:<11} {:<5} {:>10}  {:>7} {:>7}  {:<34} needed",
+        "method", "near?", "similarity", "- in +", "+ in -", "decides by"
+    )?;
+    for word in &found.methods {
+        // Padded before it is painted: colours have no width.
+        let verdict = format!("{:<5}", if word.near_duplicate { "yes" } else { "no" });
+        let verdict = if word.near_duplicate { ink.paint("1;32", &verdict) } else { verdict };
+        writeln!(
+            out,
+            "{:<11} {verdict} {:>10.4}  {:>5.0} % {:>5.0} %  {:<34} {}",
+            word.method,
+            word.similarity,
+            word.left_in_right * 100.0,
+            word.right_in_left * 100.0,
+            word.score_text(),
+            word.needed
+        )?;
+    }
+    Ok(())
+}
+
+fn describe(page: &ComparedPage) -> String {
+    let mut text = page.name.clone();
+    if let Some(url) = page.url.as_ref().filter(|url| **url != page.name) {
+        text.push_str(&format!("  {url}"));
+    }
+    if let Some(title) = &page.title {
+        text.push_str(&format!("  “{}”", title.split_whitespace().collect::<Vec<_>>().join(" ")));
+    }
+    text.push_str(&format!("  ({} words", page.tokens));
+    if let Some(language) = page.language {
+        text.push_str(&format!(", {language}"));
+    }
+    text + ")"
+}
+
+fn print_difference(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Result<()> {
+    writeln!(out)?;
+    for piece in pieces(&found.left.text, &found.right.text) {
+        let text = match piece {
+            Piece::Shared(text) => text,
+            Piece::Omitted(words) => ink.paint("2", &format!("[… {words} words the same …]")),
+            Piece::Left(text) => ink.left(&text),
+            Piece::Right(text) => ink.right(&text),
+            Piece::NotCompared => ink.paint("2", "[what follows was not compared]"),
+        };
+        write!(out, "{text} ")?;
+    }
+    writeln!(out)
+}

@@ -1,0 +1,390 @@
+//! What every method says of two pages.
+//!
+//! In: two pages, named as files, or by id or URL within a result or a corpus. Out: every method's
+//! similarity and decision with its threshold, and the two texts. Methods that weigh by a corpus are
+//! compared without it, as two pages are none.
+
+use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::config::{Config, Method};
+use crate::error::{Error, Result};
+use crate::method::{Decision, Plan, Verdict};
+use crate::page::{Body, Markup, PageId, RawPage};
+use crate::parallel::in_order;
+use crate::pipeline::new_reading;
+use crate::read::{Batch, Format, Reading, Source, Wanted, discover, known_source};
+use crate::report::read_back;
+use crate::sketch::sketcher::{PageSketch, Sketcher};
+use crate::text::language;
+use crate::text::{PageReader, TextOptions};
+use crate::verify::score::score;
+
+/// Two pages, compared by every method.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// The first page.
+    pub left: ComparedPage,
+    /// The second.
+    pub right: ComparedPage,
+    /// Whether the words are the same, in the same order.
+    pub identical: bool,
+    /// Whether the sites are the same; unknown without URLs.
+    pub same_site: Option<bool>,
+    /// What the methods say.
+    pub methods: Vec<MethodWord>,
+}
+
+/// One of the pages.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComparedPage {
+    /// What it was called.
+    pub name: String,
+    /// Its URL.
+    pub url: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// Its words.
+    pub tokens: u32,
+    /// Its language, as detected.
+    pub language: Option<&'static str>,
+    /// Its text.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// What one method says.
+#[derive(Debug, Clone, Serialize)]
+pub struct MethodWord {
+    /// The method.
+    pub method: &'static str,
+    /// Whether it calls the pages near-duplicates.
+    pub near_duplicate: bool,
+    /// Exact similarity, 0..1.
+    pub similarity: f64,
+    /// Share of the first page's features that the second has too.
+    pub left_in_right: f64,
+    /// Share of the second page's features that the first has too.
+    pub right_in_left: f64,
+    /// What it decides by.
+    pub score: f64,
+    /// The unit of that.
+    pub unit: &'static str,
+    /// What the score must reach, as in `≥ 372`.
+    pub needed: String,
+    /// Equal supershingles, where they decide, too.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supershingles: Option<u32>,
+    /// What the sketches alone say.
+    pub estimate: f64,
+    /// The rule in words.
+    pub rule: String,
+}
+
+impl MethodWord {
+    /// What it decides by, for people.
+    #[must_use]
+    pub fn score_text(&self) -> String {
+        let digits = if self.unit == "similarity" { 4 } else { 0 };
+        let beside = self.supershingles.map_or_else(String::new, |count| format!(", {count} supershingles"));
+        format!("{:.digits$} {}{beside}", self.score, self.unit)
+    }
+}
+
+/// Compares two pages by every method, at its defaults but for what `common` says about text, site and
+/// masking.
+#[must_use]
+pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comparison {
+    let mut facts = [(0, 0u128), (0, 0)];
+    let methods = Method::ALL
+        .into_iter()
+        .map(|method| {
+            let config = Config {
+                keep_case: common.keep_case,
+                mask_volatile: common.mask_volatile,
+                site: common.site,
+                ..Config::for_method(method)
+            };
+            let (word, tokens) = by_config(left, right, &config);
+            facts = tokens;
+            word
+        })
+        .collect();
+    let site = |page: &RawPage<'_>| page.url.as_deref().and_then(|url| common.site.site(url));
+    Comparison {
+        left: compared_page(left, facts[0].0),
+        right: compared_page(right, facts[1].0),
+        identical: facts[0].1 == facts[1].1 && facts[0].0 > 0,
+        same_site: site(left).zip(site(right)).map(|(left, right)| left == right),
+        methods,
+    }
+}
+
+/// Compares two pages as a config says; also the words of each and the hash of their sequence.
+#[must_use]
+pub fn by_config(left: &RawPage<'_>, right: &RawPage<'_>, config: &Config) -> (MethodWord, [(u32, u128); 2]) {
+    let plan = Plan::new(config);
+    let mut sketcher = Sketcher::new(&plan, config);
+    let l = Made::new(&mut sketcher, left);
+    let r = Made::new(&mut sketcher, right);
+    (word(&plan, config, l.view(), r.view()), [(l.tokens, l.identity), (r.tokens, r.identity)])
+}
+
+/// What a method makes of a page.
+struct Made {
+    tokens: u32,
+    identity: u128,
+    features: Vec<u64>,
+    weights: Vec<u32>,
+    sketch: Vec<u32>,
+}
+
+impl Made {
+    fn new(sketcher: &mut Sketcher<'_>, page: &RawPage<'_>) -> Made {
+        let facts = sketcher.read(page);
+        let (tokens, identity) = (facts.tokens, facts.identity);
+        let sketch = sketcher.sketch();
+        Made {
+            tokens,
+            identity,
+            features: sketch.features.to_vec(),
+            weights: sketch.weights.to_vec(),
+            sketch: sketch.sketch.to_vec(),
+        }
+    }
+
+    fn view(&self) -> PageSketch<'_> {
+        PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
+    }
+}
+
+fn word(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_>) -> MethodWord {
+    let found = score(plan, left, right);
+    let is_bloom = plan.sketch.filter.is_some();
+    let needed = match plan.decision {
+        Decision::Similarity { threshold, strictly: true } => format!("> {threshold}"),
+        Decision::Similarity { threshold, .. } => format!("≥ {threshold}"),
+        Decision::Agreement { agree } => format!("≥ {agree}"),
+        Decision::EqualBits { least } => format!("≥ {least}"),
+        Decision::Both { agree, least } => format!("≥ {least}, and {agree} supershingles"),
+        Decision::BySite { agree, same, other } => format!("≥ {other}; same site ≥ {same}, and {agree} supershingles"),
+        Decision::Distance { radius } => format!("≤ {radius}"),
+    };
+    MethodWord {
+        method: config.method.name(),
+        near_duplicate: found.verdict == Verdict::Accepted,
+        similarity: found.similarity,
+        left_in_right: found.left_in_right,
+        right_in_left: found.right_in_left,
+        // The share of common bits decides nothing; the exact one does.
+        score: if is_bloom { found.similarity } else { found.score },
+        unit: plan.decision.unit(),
+        needed,
+        supershingles: matches!(plan.decision, Decision::Both { .. } | Decision::BySite { .. })
+            .then_some(found.agreeing),
+        estimate: found.estimate,
+        rule: plan.rule(config, config.threshold),
+    }
+}
+
+fn compared_page(page: &RawPage<'_>, tokens: u32) -> ComparedPage {
+    let mut reader = PageReader::new(TextOptions::default());
+    let text = reader.text(page);
+    let title = reader.read(page).title.map(str::to_owned);
+    ComparedPage {
+        name: page.id.as_deref().unwrap_or_default().to_owned(),
+        url: page.url.as_deref().map(str::to_owned),
+        title: title.or_else(|| page.title.as_deref().map(str::to_owned)),
+        tokens,
+        language: language::detect(&text).map(language::Lang::eng_name),
+        text,
+    }
+}
+
+/// Finds a page: a file, or, in a result or corpus, the page with this id or URL.
+///
+/// # Errors
+/// When there is no such page, or it cannot be read.
+pub fn find_page(name: &str, within: Option<&str>, config: &Config) -> Result<RawPage<'static>> {
+    if let Some(within) = within {
+        let directory = Path::new(within);
+        let found = if directory.join("summary.json").exists() {
+            find_in_result(name, directory)?
+        } else {
+            find_in_corpus(name, within, config)?
+        };
+        return found.ok_or_else(|| {
+            Error::Usage(format!(
+                "no page in {within} has the id or URL '{name}'; ids are in the column id of pages.parquet"
+            ))
+        });
+    }
+    let path = Path::new(name);
+    if !path.is_file() {
+        return Err(Error::Usage(format!(
+            "{name}: there is no such file; to name a page by its id or URL, say where it is: --in DIR, a result of lookalike dedup, or --in FILES"
+        )));
+    }
+    read_file(name, path, config.format)
+}
+
+/// A file that is one page. A file of many has to be searched with `--in`.
+fn read_file(name: &str, path: &Path, format: Option<Format>) -> Result<RawPage<'static>> {
+    let source = known_source(name, name, format).ok();
+    if source.as_ref().is_some_and(|source| !source.format.is_page_file()) {
+        return Err(Error::Usage(format!(
+            "{name} holds many pages; name one of them by its id or URL and say --in {name}"
+        )));
+    }
+    if let Some(source) = source {
+        let list = [source];
+        let reading = new_reading(&Config { format, ..Config::default() }, &list);
+        if let Some(page) = first_page(&reading, |_| true, name)? {
+            return Ok(page);
+        }
+    }
+    // Whatever it is called: its bytes are a page.
+    let bytes = std::fs::read(path).map_err(Error::io(path, "read"))?;
+    Ok(RawPage {
+        source: 0,
+        record: 1,
+        offset: None,
+        length: bytes.len() as u64,
+        id: Some(Cow::Owned(name.to_owned())),
+        url: None,
+        title: None,
+        rank_value: None,
+        body: Body::Bytes(Cow::Owned(bytes)),
+        markup: Markup::Unknown,
+    })
+}
+
+fn find_in_corpus(name: &str, within: &str, config: &Config) -> Result<Option<RawPage<'static>>> {
+    let sources = discover(&[within.to_owned()], config.format, Path::new(""), None)?;
+    let reading = new_reading(config, &sources.list);
+    let is_it = |page: &RawPage<'_>| {
+        let numbered = || format!("{}:{}", sources.list[page.source as usize].name, page.record);
+        page.url.as_deref() == Some(name) || page.id.as_deref().map_or_else(|| numbered() == name, |id| id == name)
+    };
+    first_page(&reading, is_it, name)
+}
+
+/// The first page for which `is_it` holds, under the name it was asked for.
+fn first_page(
+    reading: &Reading<'_>,
+    is_it: impl Fn(&RawPage<'_>) -> bool + Sync,
+    name: &str,
+) -> Result<Option<RawPage<'static>>> {
+    let mut found: Option<RawPage<'static>> = None;
+    in_order(
+        1,
+        |jobs| reading.read_all(jobs),
+        || (),
+        |(), batch: Batch| {
+            let mut here = None;
+            batch.visit(reading, &mut |page| {
+                if let Ok(page) = page
+                    && here.is_none()
+                    && is_it(&page)
+                {
+                    here = Some(RawPage { id: Some(Cow::Owned(name.to_owned())), ..page.into_owned() });
+                }
+                Ok(())
+            })?;
+            Ok(here)
+        },
+        |page| {
+            found = page;
+            Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        },
+    )?;
+    Ok(found)
+}
+
+fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static>>> {
+    let stored = read_back::summary(directory)?;
+    let work = std::env::temp_dir();
+    let loaded = read_back::pages(directory, &work, usize::MAX / 2)?;
+    let mut page: Option<PageId> = loaded.ids.find(name);
+    if page.is_none() {
+        let mut room = crate::spill::Scratch::default();
+        for candidate in (0..).take(loaded.pages.len()) {
+            if loaded.pages.strings(candidate, &mut room)?.url == Some(name) {
+                page = Some(candidate);
+                break;
+            }
+        }
+    }
+    let Some(page) = page else { return Ok(None) };
+    let place = loaded.pages.place(page);
+    let display = &loaded.sources[place.source as usize];
+    let file = stored.files.iter().find(|file| file.source == *display);
+    let source = known_source(display, display, file.map(|file| file.format).or(stored.config.format))?;
+    let sources: Vec<Source> = vec![source];
+    let reading = new_reading(&stored.config, &sources);
+    let wanted = Wanted(vec![crate::read::WantedRecord { source: 0, ..place }]);
+    let mut found: Option<RawPage<'static>> = None;
+    in_order(
+        1,
+        |jobs| reading.read_wanted(&wanted, jobs),
+        || (),
+        |(), batch: Batch| {
+            let mut here = None;
+            batch.visit(&reading, &mut |raw| {
+                if let Ok(raw) = raw
+                    && wanted.page_of(raw.source, raw.record).is_some()
+                {
+                    here = Some(RawPage { id: Some(Cow::Owned(name.to_owned())), ..raw.into_owned() });
+                }
+                Ok(())
+            })?;
+            Ok(here)
+        },
+        |page| {
+            if page.is_some() {
+                found = page;
+            }
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn page(text: &str) -> RawPage<'static> {
+        RawPage {
+            source: 0,
+            record: 1,
+            offset: None,
+            length: 0,
+            id: Some(Cow::Borrowed("x")),
+            url: None,
+            title: None,
+            rank_value: None,
+            body: Body::Text(Cow::Owned(text.to_owned())),
+            markup: Markup::Text,
+        }
+    }
+
+    #[test]
+    fn every_method_has_its_word_on_equal_and_on_unlike_pages() {
+        let one: String = (0..300).map(|n| format!("the word{n} is here and ")).collect();
+        let other: String = (0..300).map(|n| format!("a term{} was over there ", n * 7)).collect();
+        let same = compare(&page(&one), &page(&one), &Config::default());
+        assert!(same.identical);
+        assert_eq!(same.methods.len(), 8);
+        for word in &same.methods {
+            assert!(word.near_duplicate, "{word:?}");
+            assert!((word.similarity - 1.0).abs() < 1e-12, "{word:?}");
+        }
+        let unlike = compare(&page(&one), &page(&other), &Config::default());
+        assert!(!unlike.identical);
+        assert!(unlike.methods.iter().all(|word| !word.near_duplicate), "{unlike:?}");
+    }
+}
