@@ -13,6 +13,7 @@ fn the_help_teaches() {
     insta::assert_snapshot!("help", help(&["--help"]));
     insta::assert_snapshot!("help_dedup", help(&["dedup", "--help"]));
     insta::assert_snapshot!("help_recluster", help(&["recluster", "--help"]));
+    insta::assert_snapshot!("help_compare", help(&["compare", "--help"]));
 }
 
 #[test]

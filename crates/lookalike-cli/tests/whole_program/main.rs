@@ -3,6 +3,8 @@
 
 mod bad_input;
 mod common;
+mod compare;
 mod dedup;
 mod help;
+mod methods;
 mod same_bytes;

@@ -182,6 +182,8 @@ impl WeightSums {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::{Config, Method};
+    use crate::text::term::term_token;
 
     fn page<'a>(features: &'a [u64], weights: &'a [u32]) -> PageSketch<'a> {
         PageSketch { features, weights, sketch: &[] }
@@ -197,6 +199,27 @@ mod tests {
         assert!((cosine.similarity - (3.0 + 4.0) / (21.0f64 * 35.0).sqrt()).abs() < 1e-12);
         let coverage = Overlap::new(Measure::Coverage, left, right);
         assert!((coverage.similarity - 2.0 / 7.0).abs() < 1e-12);
+    }
+
+    #[test]
+    fn the_example_of_the_spot_signature_paper() {
+        // Figures 4 and 7: the signatures of pages A, B and C.
+        let page_of = |signatures: &[&str]| {
+            let mut set: Vec<u64> = signatures.iter().map(|text| term_token(text.as_bytes())).collect();
+            set.sort_unstable();
+            set
+        };
+        let a = page_of(&["is(3) pants", "is(2) here", "the(4) already", "the(4) knowing", "the(4) to"]);
+        let b = page_of(&["is(3) year", "is(3) this", "is(2) this", "is(2) expected"]);
+        let c = page_of(&["is(3) pants", "is(2) here", "the(4) passes", "the(4) knowing"]);
+        let similarity = |left: &[u64], right: &[u64], threshold: f64| {
+            let config = Config { threshold, ..Config::for_method(Method::Spotsigs) };
+            let found = score(&Plan::new(&config), page(left, &[]), page(right, &[]));
+            (found.similarity, found.verdict == Verdict::Accepted)
+        };
+        assert_eq!(similarity(&a, &c, 0.5), (0.5, false), "at the threshold is not above it");
+        assert_eq!(similarity(&a, &c, 0.49), (0.5, true));
+        assert_eq!((similarity(&a, &b, 0.1).0, similarity(&b, &c, 0.1).0), (0.0, 0.0));
     }
 
     #[test]
