@@ -349,3 +349,58 @@ fn tab_separated(path: &Path) -> Result<Vec<HashMap<String, String>>> {
     let row = |line: &str| names.iter().zip(line.split('\t')).map(|(a, b)| ((*a).to_owned(), b.to_owned())).collect();
     Ok(lines.map(row).collect())
 }
+
+/// Sections of the generated site, items in each, and times each item was fetched.
+const SECTIONS: u64 = 8;
+const ITEMS: u64 = 40;
+const FETCHES: u64 = 3;
+
+/// A generated site of database pages, as Henzinger (2006, Table 3 to 7) describes what fools the
+/// algorithms: every section has its boilerplate, every page an item of 10 to 30 words in the midst of
+/// it. Fetched again, an item differs in time stamp, visitor count and session id alone, and belongs
+/// together; two items of a section do not.
+///
+/// # Errors
+/// When the file cannot be written.
+pub fn boilerplate_site() -> Result<Labelled> {
+    let directory = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/bench/boilerplate");
+    fs::create_dir_all(&directory)?;
+    let mut state = 2006u64;
+    let mut draw = move |below: u64| {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) % below
+    };
+    let (mut lines, mut cluster_of) = (String::new(), HashMap::new());
+    for section in 0..SECTIONS {
+        let boilerplate: Vec<String> = (0..300 + 100 * section).map(|_| word(draw(1 << 20))).collect();
+        let middle = boilerplate.len() / 2;
+        for item in 0..ITEMS {
+            let text: Vec<String> = (0..10 + draw(21)).map(|_| word(draw(1 << 20))).collect();
+            for fetch in 0..FETCHES {
+                let id = format!("{section}-{item}-{fetch}");
+                let body = format!(
+                    "Updated {}:{} {} item {item} {} {} You are visitor {} session s{:x}",
+                    draw(24),
+                    draw(60),
+                    boilerplate[..middle].join(" "),
+                    text.join(" "),
+                    boilerplate[middle..].join(" "),
+                    draw(100_000),
+                    draw(1 << 30)
+                );
+                let url = format!("http://www.shop.example/{section}/{item}?fetch={fetch}");
+                lines += &(serde_json::json!({"id": id, "url": url, "text": body}).to_string() + "\n");
+                cluster_of.insert(id, format!("{section}-{item}"));
+            }
+        }
+    }
+    let path = directory.join("pages.jsonl");
+    fs::write(&path, lines)?;
+    Ok(Labelled { name: "a generated site of database pages", directory: path, cluster_of, part_of: HashMap::new() })
+}
+
+/// A word whose frequency falls with its rank, as in a language.
+fn word(drawn: u64) -> String {
+    let rank = (1.0 + drawn as f64).powf(0.6);
+    format!("w{rank:.0}")
+}

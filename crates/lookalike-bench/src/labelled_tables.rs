@@ -3,6 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
+use lookalike::survey::Survey;
 use lookalike_bench::labelled::{self, Labelled, PairCounts, Variant};
 
 /// Prints all tables.
@@ -14,6 +15,7 @@ pub(crate) fn run() -> Result<()> {
             None => writeln!(io::stdout(), "skipped: an archive is not here; set LOOKALIKE_DATA")?,
         }
     }
+    corpus(&labelled::boilerplate_site()?, &labelled::defaults())?;
     graded(&variants)
 }
 
@@ -47,7 +49,7 @@ fn graded(variants: &[Variant]) -> Result<()> {
     };
     writeln!(out, "\nwebis-s3-pairs-dev: {} pairs\n", pairs.len())?;
     writeln!(out, "| method | AUC of the similarity | precision | recall | F1 |\n|---|---|---|---|---|")?;
-    for variant in variants.iter().filter(|variant| !variant.config.weights.needs_corpus()) {
+    for variant in variants.iter().filter(|variant| !Survey::is_needed(&variant.config)) {
         let found = labelled::graded(&pairs, &variant.config);
         writeln!(out, "| {} | {:.3} | {} |", variant.name, found.area, numbers(&found.counts))?;
     }

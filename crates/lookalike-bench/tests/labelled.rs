@@ -52,3 +52,12 @@ fn the_combined_algorithm_is_as_precise_as_either_part() {
     // The paper has B < C < combined; here C is below B, and docs/methods.md says why.
     assert!(combined >= b && combined >= c);
 }
+
+#[test]
+fn database_pages_of_one_site_fool_b_more_than_c() {
+    let set = lookalike_bench::labelled::boilerplate_site().unwrap();
+    let precision = |method: Method| pair_counts(&set, &Config::for_method(method)).unwrap().0.precision();
+    let (b, c, combined) = (precision(Method::Shingle), precision(Method::Projection), precision(Method::Combined));
+    println!("B {b:.3}, C {c:.3}, combined {combined:.3}");
+    assert!(b < c && b < combined, "B {b:.3}, C {c:.3}, combined {combined:.3}");
+}

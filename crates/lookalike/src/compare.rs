@@ -193,13 +193,15 @@ fn word(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_
 fn compared_page(page: &RawPage<'_>, tokens: u32) -> ComparedPage {
     let mut reader = PageReader::new(TextOptions::default());
     let text = reader.text(page);
-    let title = reader.read(page).title.map(str::to_owned);
+    let read = reader.read(page);
+    let language = language::detect(&text, read.tokens).map(language::Lang::eng_name);
+    let title = read.title.map(str::to_owned);
     ComparedPage {
         name: page.id.as_deref().unwrap_or_default().to_owned(),
         url: page.url.as_deref().map(str::to_owned),
         title: title.or_else(|| page.title.as_deref().map(str::to_owned)),
         tokens,
-        language: language::detect(&text).map(language::Lang::eng_name),
+        language,
         text,
     }
 }

@@ -13,9 +13,9 @@ use xxhash_rust::xxh3::xxh3_64_with_seed;
 use crate::candidate::rarity::{Prefix, Rarity};
 use crate::config::Guess;
 use crate::error::Result;
-use crate::feature::spot::TokenHasher;
 use crate::method::Verdict;
 use crate::page::{PageId, ScoredPair};
+use crate::text::term::TokenHasher;
 use crate::verify::sets::{PageSets, Room};
 
 /// How pages are matched.

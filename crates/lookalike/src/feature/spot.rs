@@ -9,13 +9,14 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::hash::{BuildHasherDefault, Hasher};
+use std::hash::BuildHasherDefault;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
 use crate::page::Token;
-use crate::text::language::{Lang, stop_words_of};
+use crate::text::language::{FUNCTION_WORDS, Lang, stop_words_of};
+use crate::text::term::TokenHasher;
 use crate::text::tokenize::{Tokenizer, Words};
 
 /// The distances of an antecedent that is given without any.
@@ -88,24 +89,6 @@ impl From<Antecedent> for String {
     }
 }
 
-/// Tokens are hashes already.
-#[derive(Default)]
-pub struct TokenHasher(u64);
-
-impl Hasher for TokenHasher {
-    fn finish(&self) -> u64 {
-        self.0
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 ^ u64::from(byte));
-    }
-
-    fn write_u64(&mut self, token: u64) {
-        self.0 = token;
-    }
-}
-
 /// Antecedents, ready to be looked for.
 #[derive(Debug, Clone, Default)]
 pub struct Spots {
@@ -173,12 +156,12 @@ fn link(state: u64, next: u64) -> u64 {
 pub fn built_in(language: Option<Lang>) -> Vec<Antecedent> {
     let list = |words: &str| -> Vec<Antecedent> { words.split(' ').map(Antecedent::new).collect() };
     let Some(language) = language else {
-        let mut all: Vec<Antecedent> = LISTS.iter().flat_map(|(_, words)| list(words)).collect();
+        let mut all: Vec<Antecedent> = FUNCTION_WORDS.iter().flat_map(|(_, words)| list(words)).collect();
         all.sort();
         all.dedup();
         return all;
     };
-    if let Some((_, words)) = LISTS.iter().find(|(listed, _)| *listed == language) {
+    if let Some((_, words)) = FUNCTION_WORDS.iter().find(|(listed, _)| *listed == language) {
         return list(words);
     }
     let stop_words = stop_words_of(language);
@@ -187,63 +170,6 @@ pub fn built_in(language: Option<Lang>) -> Vec<Antecedent> {
     }
     stop_words.iter().filter_map(|word| word.parse().ok()).collect()
 }
-
-/// Words that carry sentences and seldom stand in menus.
-const LISTS: [(Lang, &str); 14] = [
-    (
-        Lang::Eng,
-        "a an and are as at be been but by for from had has have he his in is it its not of on said she that the their they this to was were which who will with would",
-    ),
-    (
-        Lang::Deu,
-        "als auch auf aus bei bis das dass dem den der des die durch ein eine einem einen einer er es für hat im in ist mit nach nicht noch sich sie sind um und von vor war werden wie wird wurde zu zum zur über",
-    ),
-    (
-        Lang::Fra,
-        "a au aux avec ce cette dans de des du elle en est et il la le les leur mais ne on ont ou par pas plus pour qu que qui sa se ses son sont sur un une été",
-    ),
-    (
-        Lang::Spa,
-        "a al como con de del el ella en entre era es esta este fue ha han la las le lo los más no para pero por que se sin sobre son su sus un una y",
-    ),
-    (
-        Lang::Ita,
-        "a al alla anche che ci come con da dal de del della delle di e ha hanno i il in la le lo ma nel nella non per più si sono su sua suo un una è",
-    ),
-    (
-        Lang::Por,
-        "a ao aos as com como da das de do dos e em entre era foi mais mas na nas no nos não o os para pela pelo por que se sem ser seu sua são um uma é",
-    ),
-    (
-        Lang::Nld,
-        "aan als bij dat de der die door een en er het hij in is maar met na naar niet nog ook of om op over te tot uit van voor was werd worden wordt ze zijn",
-    ),
-    (
-        Lang::Swe,
-        "att av de den det efter en ett för från han har hon i inte kan man med men och om på sig ska som till under var vid är",
-    ),
-    (
-        Lang::Dan,
-        "af at de den der det efter en er et for fra han har hun i ikke kan man med men og om på sig skal som til var ved vil",
-    ),
-    (
-        Lang::Pol,
-        "a ale był było być co czy dla do i jak jako jego jest już na nie o od oraz po przez przy się są tak także to w we z za ze że",
-    ),
-    (
-        Lang::Ces,
-        "a aby ale by byl bylo být do i jak jako jeho je jsou k na o od po pod pro při s se si že to u v ve z za",
-    ),
-    (
-        Lang::Rus,
-        "а без был была было быть в во все для до его если же за и из или их к как который на не но о он она они от по при с так также то у что это",
-    ),
-    (Lang::Jpn, "が から こと する て で です と という な ない に の は へ ます まで も や よう より れる を 年 日"),
-    (
-        Lang::Cmn,
-        "不 与 个 中 为 也 了 于 从 他 他们 以 会 但 到 和 在 地 对 将 就 已 并 我们 把 是 有 的 着 而 说 被 让 这 还 都",
-    ),
-];
 
 #[cfg(test)]
 mod tests {
@@ -316,7 +242,7 @@ mod tests {
 
     #[test]
     fn built_in_lists_are_lists_of_single_terms() {
-        for (language, words) in LISTS {
+        for (language, words) in FUNCTION_WORDS {
             for word in words.split(' ') {
                 assert_eq!(word.parse::<Antecedent>().unwrap().word, word, "{language}");
             }

@@ -8,7 +8,7 @@ use crate::text::language::LanguageWords;
 use crate::text::tokenize::Words;
 
 /// Replaces `features` by the features of `words`.
-pub fn words_and_phrases(words: &Words, language: &LanguageWords, features: &mut Vec<u64>) {
+pub fn words_and_phrases(words: &Words, language: &mut LanguageWords, features: &mut Vec<u64>) {
     features.clear();
     let mut before: Option<u64> = None;
     for word in words.iter() {

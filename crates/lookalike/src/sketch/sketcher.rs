@@ -135,7 +135,7 @@ impl<'p> Sketcher<'p> {
             self.title.extend(word.chars().take(TITLE_CHARS));
         }
         let is_language_wanted = self.plan.needs_language() || self.within == Some(Within::Language);
-        let language = if is_language_wanted { language::detect(&read.text) } else { None };
+        let language = if is_language_wanted { language::detect(&read.text, read.tokens) } else { None };
         if self.layout.site || self.within == Some(Within::Site) {
             let site = page.url.as_deref().and_then(|url| self.site_rule.site(url));
             self.site = site.map_or(0, |site| xxh3_64(site.as_bytes()).max(1));

@@ -1,22 +1,60 @@
 //! Which language a page is in, and what follows from it: stop words and stems.
 
 use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+use std::sync::LazyLock;
 
 use rust_stemmers::{Algorithm, Stemmer};
 pub use whatlang::Lang;
 
 use crate::page::Token;
-use crate::text::term::term_token;
+use crate::text::term::{TokenHasher, term_token};
 
 /// Bytes of a page that are looked at.
 const SAMPLE_BYTES: usize = 4096;
 /// Letters below which nothing is said.
 const FEW_LETTERS: usize = 20;
 
-/// The language of a text, where it can be told. The middle of the text is looked at: pages begin
-/// and end with frames.
+/// Tokens of a page that are looked at.
+const SAMPLE_TOKENS: usize = 2000;
+/// Share of the tokens that must be function words of a language for them to decide.
+const FUNCTION_WORD_SHARE: f64 = 0.1;
+
+/// The language of a page, where it can be told. Its function words decide if they are many and
+/// plainly of one language; else the trigrams in the middle of the text do: pages begin and end with
+/// frames.
 #[must_use]
-pub fn detect(text: &str) -> Option<Lang> {
+pub fn detect(text: &str, tokens: &[Token]) -> Option<Lang> {
+    by_function_words(tokens).or_else(|| by_trigrams(text))
+}
+
+fn by_function_words(tokens: &[Token]) -> Option<Lang> {
+    let from = tokens.len().saturating_sub(SAMPLE_TOKENS) / 2;
+    let sample = &tokens[from..tokens.len().min(from + SAMPLE_TOKENS)];
+    let mut counts = [0u32; FUNCTION_WORDS.len()];
+    for mask in sample.iter().filter_map(|token| LANGUAGES_OF.get(token)) {
+        for (at, count) in counts.iter_mut().enumerate() {
+            *count += u32::from(mask >> at & 1);
+        }
+    }
+    let (best, &most) = counts.iter().enumerate().max_by_key(|(at, count)| (**count, std::cmp::Reverse(*at)))?;
+    let second = counts.iter().enumerate().filter(|(at, _)| *at != best).map(|(_, count)| *count).max()?;
+    let is_plain = f64::from(most) >= FUNCTION_WORD_SHARE * sample.len() as f64 && most >= 2 * second && most >= 4;
+    is_plain.then_some(FUNCTION_WORDS[best].0)
+}
+
+/// For each function word the languages that have it, a bit each.
+static LANGUAGES_OF: LazyLock<HashMap<Token, u16, BuildHasherDefault<TokenHasher>>> = LazyLock::new(|| {
+    let mut languages: HashMap<Token, u16, BuildHasherDefault<TokenHasher>> = HashMap::default();
+    for (at, (_, words)) in FUNCTION_WORDS.iter().enumerate() {
+        for word in words.split(' ') {
+            *languages.entry(term_token(word.as_bytes())).or_default() |= 1 << at;
+        }
+    }
+    languages
+});
+
+fn by_trigrams(text: &str) -> Option<Lang> {
     let from = text.len().saturating_sub(SAMPLE_BYTES) / 2;
     let (from, to) = (text.floor_char_boundary(from), text.floor_char_boundary(from + SAMPLE_BYTES));
     let sample = &text[from..to];
@@ -26,10 +64,74 @@ pub fn detect(text: &str) -> Option<Lang> {
     whatlang::detect_lang(sample)
 }
 
+/// Words that carry sentences and seldom stand in menus.
+pub const FUNCTION_WORDS: [(Lang, &str); 14] = [
+    (
+        Lang::Eng,
+        "a an and are as at be been but by for from had has have he his in is it its not of on said she that the their they this to was were which who will with would",
+    ),
+    (
+        Lang::Deu,
+        "als auch auf aus bei bis das dass dem den der des die durch ein eine einem einen einer er es für hat im in ist mit nach nicht noch sich sie sind um und von vor war werden wie wird wurde zu zum zur über",
+    ),
+    (
+        Lang::Fra,
+        "a au aux avec ce cette dans de des du elle en est et il la le les leur mais ne on ont ou par pas plus pour qu que qui sa se ses son sont sur un une été",
+    ),
+    (
+        Lang::Spa,
+        "a al como con de del el ella en entre era es esta este fue ha han la las le lo los más no para pero por que se sin sobre son su sus un una y",
+    ),
+    (
+        Lang::Ita,
+        "a al alla anche che ci come con da dal de del della delle di e ha hanno i il in la le lo ma nel nella non per più si sono su sua suo un una è",
+    ),
+    (
+        Lang::Por,
+        "a ao aos as com como da das de do dos e em entre era foi mais mas na nas no nos não o os para pela pelo por que se sem ser seu sua são um uma é",
+    ),
+    (
+        Lang::Nld,
+        "aan als bij dat de der die door een en er het hij in is maar met na naar niet nog ook of om op over te tot uit van voor was werd worden wordt ze zijn",
+    ),
+    (
+        Lang::Swe,
+        "att av de den det efter en ett för från han har hon i inte kan man med men och om på sig ska som till under var vid är",
+    ),
+    (
+        Lang::Dan,
+        "af at de den der det efter en er et for fra han har hun i ikke kan man med men og om på sig skal som til var ved vil",
+    ),
+    (
+        Lang::Pol,
+        "a ale był było być co czy dla do i jak jako jego jest już na nie o od oraz po przez przy się są tak także to w we z za ze że",
+    ),
+    (
+        Lang::Ces,
+        "a aby ale by byl bylo být do i jak jako jeho je jsou k na o od po pod pro při s se si že to u v ve z za",
+    ),
+    (
+        Lang::Rus,
+        "а без был была было быть в во все для до его если же за и из или их к как который на не но о он она они от по при с так также то у что это",
+    ),
+    (Lang::Jpn, "が から こと する て で です と という な ない に の は へ ます まで も や よう より れる を 年 日"),
+    (
+        Lang::Cmn,
+        "不 与 个 中 为 也 了 于 从 他 他们 以 会 但 到 和 在 地 对 将 就 已 并 我们 把 是 有 的 着 而 说 被 让 这 还 都",
+    ),
+];
+
+/// Stems that are remembered at a time.
+const MOST_KNOWN: usize = 1 << 18;
+
+type TokenSet = HashSet<Token, BuildHasherDefault<TokenHasher>>;
+
 /// What is done to words of one language.
 pub struct LanguageWords {
-    stop_words: HashSet<Token>,
+    stop_words: TokenSet,
     stemmer: Option<Stemmer>,
+    /// Words met before: most words of a page are.
+    known: HashMap<Token, Option<Token>, BuildHasherDefault<TokenHasher>>,
 }
 
 impl LanguageWords {
@@ -38,17 +140,26 @@ impl LanguageWords {
         LanguageWords {
             stop_words: stop_words.iter().map(|word| term_token(word.to_lowercase().as_bytes())).collect(),
             stemmer: language.and_then(stemming).map(Stemmer::create),
+            known: HashMap::default(),
         }
     }
 
     /// The token of a word's stem; nothing for a stop word.
     #[must_use]
-    pub fn content_token(&self, word: &str) -> Option<Token> {
+    pub fn content_token(&mut self, word: &str) -> Option<Token> {
         let token = term_token(word.as_bytes());
-        if self.stop_words.contains(&token) {
-            return None;
+        let Some(stemmer) = &self.stemmer else {
+            return (!self.stop_words.contains(&token)).then_some(token);
+        };
+        if let Some(known) = self.known.get(&token) {
+            return *known;
         }
-        Some(self.stemmer.as_ref().map_or(token, |stemmer| term_token(stemmer.stem(word).as_bytes())))
+        let stem = (!self.stop_words.contains(&token)).then(|| term_token(stemmer.stem(word).as_bytes()));
+        if self.known.len() >= MOST_KNOWN {
+            self.known.clear();
+        }
+        self.known.insert(token, stem);
+        stem
     }
 }
 
@@ -58,7 +169,7 @@ pub struct Languages(HashMap<Option<Lang>, LanguageWords>);
 
 impl Languages {
     /// What is known about a language.
-    pub fn of(&mut self, language: Option<Lang>) -> &LanguageWords {
+    pub fn of(&mut self, language: Option<Lang>) -> &mut LanguageWords {
         self.0.entry(language).or_insert_with(|| LanguageWords::new(language))
     }
 }
@@ -150,19 +261,31 @@ fn stemming(language: Lang) -> Option<Algorithm> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::tokenize::Tokenizer;
 
     #[test]
     fn languages_are_told_apart() {
-        assert_eq!(
-            detect("The committee said on Tuesday that it would publish the report next week."),
-            Some(Lang::Eng)
-        );
-        assert_eq!(
-            detect("Der Ausschuss teilte mit, dass er den Bericht in der nächsten Woche veröffentlicht."),
-            Some(Lang::Deu)
-        );
-        assert_eq!(detect("委員会は来週に報告書を公表すると火曜日に発表しました。"), Some(Lang::Jpn));
-        assert_eq!(detect("1234 5678 + 12"), None);
+        for (text, language) in [
+            ("The committee said on Tuesday that it would publish the report next week.", Some(Lang::Eng)),
+            ("Der Ausschuss teilte mit, dass er den Bericht in der nächsten Woche vorlegt.", Some(Lang::Deu)),
+            ("委員会は来週に報告書を公表すると火曜日に発表しました。", Some(Lang::Jpn)),
+            ("1234 5678 + 12", None),
+        ] {
+            let mut tokens: Vec<Token> = Vec::new();
+            Tokenizer::new(false).tokenize(text, &mut tokens);
+            assert_eq!(detect(text, &tokens), language, "{text}");
+            assert_eq!(by_trigrams(text), language, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_frame_in_another_language_does_not_decide() {
+        let menu = "Startseite Nachrichten Sport Wetter Kontakt Impressum Datenschutz ".repeat(20);
+        let story =
+            "The bridge was opened by the mayor on Friday, and it is the first of its kind in the county. ".repeat(6);
+        let mut tokens: Vec<Token> = Vec::new();
+        Tokenizer::new(false).tokenize(&(menu + &story), &mut tokens);
+        assert_eq!(by_function_words(&tokens), Some(Lang::Eng));
     }
 
     #[test]

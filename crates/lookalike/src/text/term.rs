@@ -5,6 +5,8 @@
 //! it is folded here or beforehand. Henzinger (2006) uses Rabin fingerprints; what the methods
 //! need of them is that different terms collide with probability about 2^-64, which holds here too.
 
+use std::hash::Hasher;
+
 use crate::page::Token;
 
 const LENGTH_MULTIPLIER: u64 = 0x9e37_79b9_7f4a_7c15;
@@ -96,6 +98,24 @@ fn folded_multiply(a: u64, b: u64) -> u64 {
 fn finish(state: u64) -> u64 {
     let mixed = (state ^ (state >> 32)).wrapping_mul(FINAL_MULTIPLIER);
     mixed ^ (mixed >> 29)
+}
+
+/// Tokens are hashes already.
+#[derive(Default)]
+pub struct TokenHasher(u64);
+
+impl Hasher for TokenHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        bytes.iter().for_each(|&byte| self.0 = self.0 << 8 ^ u64::from(byte));
+    }
+
+    fn write_u64(&mut self, token: u64) {
+        self.0 = token;
+    }
 }
 
 #[cfg(test)]
