@@ -85,6 +85,7 @@ pub fn options() -> Vec<Variant> {
         Variant { name: format!("{} {name}", method.name()), config }
     };
     let mut all = vec![
+        of("--threshold 0.5", Method::Minhash, &|config| config.threshold = 0.5),
         of("--ngram 5", Method::Shingle, &|config| config.ngram = 5),
         of("--weights tf", Method::Shingle, &|config| config.weights = Weights::Tf),
         of("--weights tf", Method::Minhash, &|config| config.weights = Weights::Tf),
@@ -266,6 +267,10 @@ pub fn graded_pairs() -> Result<Option<Vec<(String, String, u64)>>> {
 pub struct GradedResult {
     /// The chance that a near-duplicate pair has a higher similarity than another pair.
     pub area: f64,
+    /// The same for what the sketches alone say.
+    pub estimate_area: f64,
+    /// The same for the share of common bits of Bloom filters.
+    pub common_bits_area: Option<f64>,
     /// Pairs by the config's own decision.
     pub counts: PairCounts,
 }
@@ -273,7 +278,7 @@ pub struct GradedResult {
 /// Compares graded pairs; a near-duplicate has a grade of 1 or more.
 #[must_use]
 pub fn graded(pairs: &[(String, String, u64)], config: &Config) -> GradedResult {
-    let mut scored: Vec<(f64, bool)> = Vec::new();
+    let (mut similar, mut estimated, mut common) = (Vec::new(), Vec::new(), Vec::new());
     let mut counts = PairCounts::default();
     for (left, right, grade) in pairs {
         let (word, facts) = by_config(&page(left), &page(right), config);
@@ -282,9 +287,17 @@ pub fn graded(pairs: &[(String, String, u64)], config: &Config) -> GradedResult 
         counts.gold += u64::from(is_near);
         counts.correct += u64::from(is_accepted && is_near);
         counts.wrong += u64::from(is_accepted && !is_near);
-        scored.push((word.similarity, is_near));
+        similar.push((word.similarity, is_near));
+        estimated.push((word.estimate, is_near));
+        common.extend(word.common_bits.map(|share| (share, is_near)));
     }
-    let of = |wanted: bool| -> Vec<f64> { scored.iter().filter(|row| row.1 == wanted).map(|row| row.0).collect() };
+    let common_bits_area = (!common.is_empty()).then(|| area(&common));
+    GradedResult { area: area(&similar), estimate_area: area(&estimated), common_bits_area, counts }
+}
+
+/// The chance that a near-duplicate pair has a higher value than another pair.
+fn area(values: &[(f64, bool)]) -> f64 {
+    let of = |wanted: bool| -> Vec<f64> { values.iter().filter(|row| row.1 == wanted).map(|row| row.0).collect() };
     let (near, other) = (of(true), of(false));
     let win = |a: f64, b: f64| match a.total_cmp(&b) {
         std::cmp::Ordering::Greater => 1.0,
@@ -292,7 +305,7 @@ pub fn graded(pairs: &[(String, String, u64)], config: &Config) -> GradedResult 
         std::cmp::Ordering::Less => 0.0,
     };
     let wins: f64 = near.iter().flat_map(|&a| other.iter().map(move |&b| win(a, b))).sum();
-    GradedResult { area: wins / (near.len() * other.len()).max(1) as f64, counts }
+    wins / (near.len() * other.len()).max(1) as f64
 }
 
 fn page(text: &str) -> RawPage<'_> {

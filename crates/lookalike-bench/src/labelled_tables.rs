@@ -48,10 +48,21 @@ fn graded(variants: &[Variant]) -> Result<()> {
         return Ok(());
     };
     writeln!(out, "\nwebis-s3-pairs-dev: {} pairs\n", pairs.len())?;
-    writeln!(out, "| method | AUC of the similarity | precision | recall | F1 |\n|---|---|---|---|---|")?;
+    writeln!(
+        out,
+        "| method | AUC, exact similarity | AUC, sketches alone | precision | recall | F1 |\n|---|---|---|---|---|---|"
+    )?;
     for variant in variants.iter().filter(|variant| !Survey::is_needed(&variant.config)) {
         let found = labelled::graded(&pairs, &variant.config);
-        writeln!(out, "| {} | {:.3} | {} |", variant.name, found.area, numbers(&found.counts))?;
+        let bits = found.common_bits_area.map_or_else(String::new, |area| format!(" (common bits {area:.3})"));
+        writeln!(
+            out,
+            "| {} | {:.3} | {:.3}{bits} | {} |",
+            variant.name,
+            found.area,
+            found.estimate_area,
+            numbers(&found.counts)
+        )?;
     }
     Ok(())
 }

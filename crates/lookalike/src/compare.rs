@@ -78,6 +78,9 @@ pub struct MethodWord {
     /// Equal supershingles, where they decide, too.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub supershingles: Option<u32>,
+    /// The paper's share of common bits, where there are Bloom filters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub common_bits: Option<f64>,
     /// What the sketches alone say.
     pub estimate: f64,
     /// The rule in words.
@@ -185,6 +188,7 @@ fn word(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_
         needed,
         supershingles: matches!(plan.decision, Decision::Both { .. } | Decision::BySite { .. })
             .then_some(found.agreeing),
+        common_bits: is_bloom.then_some(found.score),
         estimate: found.estimate,
         rule: plan.rule(config, config.threshold),
     }

@@ -117,12 +117,27 @@ impl Chunker {
         let leaving = |at: usize| if at >= window { text[at - window] } else { 0 };
         // All lanes together, as far as the last one goes.
         let together = if part < text.len() { text.len().saturating_sub((LANES - 1) * part).min(part) } else { 0 };
-        for step in 0..together {
+        let alone = window.min(together);
+        for step in 0..alone {
             for lane in 0..LANES {
                 let at = lane * part + step;
                 fingerprint[lane] = self.roll(fingerprint[lane], text[at], leaving(at));
                 if fingerprint[lane] & mask == marker {
                     marked[lane].push(at + 1);
+                }
+            }
+        }
+        // From here on every lane has a whole window behind it: two slices of one length each.
+        if together > alone {
+            let length = together - alone;
+            let entering: [&[u8]; LANES] = std::array::from_fn(|lane| &text[lane * part + alone..][..length]);
+            let behind: [&[u8]; LANES] = std::array::from_fn(|lane| &text[lane * part..][..length]);
+            for step in 0..length {
+                for lane in 0..LANES {
+                    fingerprint[lane] = self.roll(fingerprint[lane], entering[lane][step], behind[lane][step]);
+                    if fingerprint[lane] & mask == marker {
+                        marked[lane].push(lane * part + alone + step + 1);
+                    }
                 }
             }
         }

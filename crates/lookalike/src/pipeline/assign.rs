@@ -14,15 +14,16 @@ use crate::page_table::PageTable;
 use crate::pipeline::Run;
 use crate::read::Reading;
 use crate::verify::Verified;
+use crate::verify::leaders::MOST_COMPARED;
 use crate::verify::sets::{PageSets, Room};
 
 /// Rounds in which members of crowds are compared with the pages that their leaders were dropped for.
-const ROUNDS: usize = 4;
+const ROUNDS: usize = 32;
 
 impl Run<'_> {
     /// In a crowd, members are compared with its leaders only, and others with one of its members. Where
     /// that one page is itself dropped, those who were compared with it would stay; here they are
-    /// compared with the page that it was dropped for.
+    /// compared with the kept pages that it was near to.
     pub(super) fn settle_crowds(
         &self,
         candidates: &Candidates,
@@ -45,10 +46,13 @@ impl Run<'_> {
             let mut found = Vec::new();
             for &page in order.iter().filter(|&&page| is_kept(page)) {
                 let concerns = |other: PageId| is_in_crowd[page as usize] || is_in_crowd[other as usize];
-                for link in neighbours.of(page).iter().filter(|link| !is_kept(link.page) && concerns(link.page)) {
-                    let kept = chosen[link.page as usize].page;
-                    let pair = (page.min(kept), page.max(kept));
-                    if page != kept && is_wanted(page, kept) && tried.insert(pair) {
+                let dropped = neighbours.of(page).iter().filter(|link| !is_kept(link.page) && concerns(link.page));
+                let behind = dropped.flat_map(|link| neighbours.of(link.page)).map(|link| link.page);
+                let mut behind: Vec<PageId> = behind.filter(|&kept| kept != page && is_kept(kept)).collect();
+                behind.sort_unstable();
+                behind.dedup();
+                for kept in behind.into_iter().take(MOST_COMPARED) {
+                    if is_wanted(page, kept) && tried.insert((page.min(kept), page.max(kept))) {
                         let (pair, verdict) = page_sets.compare(page, kept, self.plan, &mut room)?;
                         verified.compared += 1;
                         found.extend((verdict == Verdict::Accepted).then_some(pair));

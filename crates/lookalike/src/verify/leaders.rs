@@ -1,18 +1,69 @@
 //! The leader rule: a bucket that is far too common, in linear time.
 //!
 //! In: a crowded bucket. Out: pairs between its members and its leaders. The members come in rank
-//! order; each is compared with the leaders found so far, at most [`MOST_LEADERS`], and becomes a
-//! leader if it matches none. Guaranteed: at most `MOST_LEADERS` comparisons a member; the result
-//! depends neither on threads nor on how the work is divided.
+//! order; each is compared with those leaders found so far that share most with it, at most
+//! [`MOST_COMPARED`], and becomes a leader if it matches none. Guaranteed: at most `MOST_COMPARED`
+//! comparisons a member; the result depends neither on threads nor on how the work is divided.
+
+use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use crate::candidate::band_join::CrowdedBucket;
 use crate::error::Result;
 use crate::method::{Plan, Verdict};
 use crate::page::{PageId, ScoredPair};
+use crate::spill::Scratch;
+use crate::text::term::TokenHasher;
 use crate::verify::sets::{PageSets, Room};
 
-/// Leaders a bucket can have.
-pub const MOST_LEADERS: usize = 64;
+/// Leaders a member is compared with.
+pub const MOST_COMPARED: usize = 64;
+/// Features by which a leader is found, those of smallest hash.
+const FEATURES_A_LEADER: usize = 32;
+/// A feature of more leaders than this tells none of them apart.
+const LEADERS_A_FEATURE: usize = 256;
+
+/// The leaders of a bucket, found by what they share with a page.
+#[derive(Default)]
+struct Leaders {
+    pages: Vec<PageId>,
+    of_feature: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>>,
+    shared: Vec<u32>,
+    met: Vec<u32>,
+}
+
+impl Leaders {
+    fn add(&mut self, page: PageId, features: &[u64]) {
+        let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        self.pages.push(page);
+        self.shared.push(0);
+        for &feature in features.iter().take(FEATURES_A_LEADER) {
+            let leaders = self.of_feature.entry(feature).or_default();
+            if leaders.len() < LEADERS_A_FEATURE {
+                leaders.push(number);
+            }
+        }
+    }
+
+    /// The leaders that share most with a page: all while there are few.
+    fn nearest(&mut self, features: &[u64]) -> Vec<PageId> {
+        if self.pages.len() <= MOST_COMPARED {
+            return self.pages.clone();
+        }
+        for leader in features.iter().filter_map(|feature| self.of_feature.get(feature)).flatten() {
+            if self.shared[*leader as usize] == 0 {
+                self.met.push(*leader);
+            }
+            self.shared[*leader as usize] += 1;
+        }
+        self.met.sort_unstable_by_key(|&leader| (std::cmp::Reverse(self.shared[leader as usize]), leader));
+        let nearest = self.met.iter().take(MOST_COMPARED).map(|&leader| self.pages[leader as usize]).collect();
+        for leader in self.met.drain(..) {
+            self.shared[leader as usize] = 0;
+        }
+        nearest
+    }
+}
 
 /// A crowded bucket, for the report.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -43,14 +94,16 @@ pub fn compare(
 ) -> Result<(CappedBucket, Vec<(ScoredPair, Verdict)>)> {
     let mut members = bucket.members.clone();
     members.sort_unstable_by_key(|&page| rank(page));
-    let mut leaders: Vec<PageId> = Vec::new();
+    let mut leaders = Leaders::default();
+    let mut features = Scratch::default();
     let mut found = Vec::new();
     let mut compared = 0;
     for &member in &members {
         let mut matched = false;
         // Of what a member just misses only the closest is kept: a template has many near misses.
         let mut closest: Option<ScoredPair> = None;
-        for &leader in &leaders {
+        let own = sets.features(member, &mut features)?;
+        for leader in leaders.nearest(own) {
             if !is_wanted(leader, member) {
                 continue;
             }
@@ -69,12 +122,15 @@ pub fn compare(
             }
         }
         found.extend(closest.map(|pair| (pair, Verdict::NearMiss)));
-        if !matched && leaders.len() < MOST_LEADERS {
-            leaders.push(member);
+        if !matched {
+            leaders.add(member, own);
         }
     }
     let example = (members[0], members[1]);
-    Ok((CappedBucket { band: bucket.band, size: members.len(), leaders: leaders.len(), compared, example }, found))
+    Ok((
+        CappedBucket { band: bucket.band, size: members.len(), leaders: leaders.pages.len(), compared, example },
+        found,
+    ))
 }
 
 #[cfg(test)]
@@ -120,6 +176,17 @@ mod tests {
     }
 
     #[test]
+    fn more_families_than_comparisons_are_all_found() {
+        let directory = tempfile::tempdir().unwrap();
+        let plan = Plan::new(&Config::default());
+        let groups: Vec<u64> = (0..1200).map(|page| page % 300).collect();
+        let sets = sets(&groups, directory.path(), &plan);
+        let bucket = CrowdedBucket { band: 0, members: (0..1200).collect() };
+        let (capped, pairs) = compare(&bucket, &sets, &plan, &|page| page, &|_, _| true, &mut Room::default()).unwrap();
+        assert_eq!((capped.leaders, pairs.len()), (300, 900));
+    }
+
+    #[test]
     fn a_crowd_of_strangers_costs_at_most_64_comparisons_a_member() {
         let directory = tempfile::tempdir().unwrap();
         let plan = Plan::new(&Config::default());
@@ -127,8 +194,8 @@ mod tests {
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: (0..500).collect() };
         let (capped, pairs) = compare(&bucket, &sets, &plan, &|page| page, &|_, _| true, &mut Room::default()).unwrap();
-        assert_eq!(capped.leaders, MOST_LEADERS);
-        assert!(capped.compared <= 500 * MOST_LEADERS as u64);
+        assert_eq!(capped.leaders, 500);
+        assert!(capped.compared <= 500 * MOST_COMPARED as u64);
         assert!(pairs.is_empty());
     }
 }
