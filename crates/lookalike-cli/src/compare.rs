@@ -101,6 +101,11 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
     Ok(())
 }
 
+/// What pages say must not command the terminal.
+fn harmless(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
+}
+
 fn describe(page: &ComparedPage) -> String {
     let mut text = page.name.clone();
     if let Some(url) = page.url.as_ref().filter(|url| **url != page.name) {
@@ -113,17 +118,17 @@ fn describe(page: &ComparedPage) -> String {
     if let Some(language) = page.language {
         text.push_str(&format!(", {language}"));
     }
-    text + ")"
+    harmless(&text) + ")"
 }
 
 fn print_difference(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Result<()> {
     writeln!(out)?;
     for piece in pieces(&found.left.text, &found.right.text) {
         let text = match piece {
-            Piece::Shared(text) => text,
+            Piece::Shared(text) => harmless(&text),
             Piece::Omitted(words) => ink.paint("2", &format!("[… {words} words the same …]")),
-            Piece::Left(text) => ink.left(&text),
-            Piece::Right(text) => ink.right(&text),
+            Piece::Left(text) => ink.left(&harmless(&text)),
+            Piece::Right(text) => ink.right(&harmless(&text)),
             Piece::NotCompared => ink.paint("2", "[what follows was not compared]"),
         };
         write!(out, "{text} ")?;

@@ -41,10 +41,8 @@ fn of_method(arguments: &MethodArguments) -> Result<Config, Error> {
     replace(&mut config.weights, arguments.weights.map(weights));
     replace(&mut config.same_site_bits, fine.same_site_bits);
     replace(&mut config.radius, arguments.radius);
-    replace(&mut config.bits, arguments.bits);
-    if arguments.bits.is_some() && matches!(method, Method::Projection | Method::Routed) {
-        // As many pieces as it takes to miss nothing.
-        config.pieces = config.sketch_bits.saturating_sub(config.bits) + 1;
+    if let Some(bits) = arguments.bits {
+        config.set_bits(bits);
     }
     replace(&mut config.pieces, fine.pieces);
     replace(&mut config.chunks.size, fine.chunk_size);

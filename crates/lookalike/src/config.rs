@@ -377,6 +377,12 @@ impl Config {
         self.pieces = bits - scale(PROJECTION_EQUAL) + 1;
     }
 
+    /// Another number of equal bits, with as many pieces as it takes to miss nothing.
+    pub fn set_bits(&mut self, bits: u32) {
+        self.bits = bits;
+        self.pieces = self.sketch_bits.saturating_sub(bits) + 1;
+    }
+
     /// How pages are read.
     #[must_use]
     pub fn text_options(&self) -> TextOptions {

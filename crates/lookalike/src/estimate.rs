@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::method::Plan;
 use crate::page_table::BYTES_A_PAGE;
 use crate::parallel::in_order;
-use crate::pipeline::{BASE_BYTES, new_reading};
+use crate::pipeline::{BASE_BYTES, INDEX_BYTES_A_FEATURE, new_reading};
 use crate::read::compression::Compression;
 use crate::read::{Batch, Format, Source, Sources, discover};
 use crate::sketch::sketcher::Sketcher;
@@ -65,13 +65,14 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let reading = new_reading(config, &sources.list);
     let bytes: u64 = sources.list.iter().map(|source| source.bytes).sum();
     let (mut pages, mut tokens, mut text_bytes, mut skipped, mut exact) = (0u64, 0u64, 0u64, 0u64, true);
+    let mut features = 0u64;
     let started = Instant::now();
     in_order(
         options.threads,
         |jobs| reading.read_all(jobs),
         || (Sketcher::new(&plan, config), Vec::new()),
         |(sketcher, columns), batch: Batch| {
-            let mut sums = [0u64; 4];
+            let mut sums = [0u64; 5];
             batch.visit(&reading, &mut |found| {
                 match found {
                     Ok(page) => {
@@ -81,7 +82,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
                         sums[2] += page.length;
                         if facts.tokens > 0 {
                             if plan.keeps_features() {
-                                sketcher.sketch();
+                                sums[4] += sketcher.sketch().features.len() as u64;
                             } else {
                                 sketcher.columns(columns);
                             }
@@ -93,7 +94,8 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
             })?;
             Ok(sums)
         },
-        |[more_pages, more_tokens, more_bytes, more_skipped]| {
+        |[more_pages, more_tokens, more_bytes, more_skipped, more_features]| {
+            features += more_features;
             pages += more_pages;
             tokens += more_tokens;
             text_bytes += more_bytes;
@@ -117,7 +119,8 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let tokens_a_page = tokens as f64 / pages.max(1) as f64;
     let keys = plan.columns(config.within).columns() as u64 * 8 * all_pages;
     let sets = scale(tokens, factor * CANDIDATE_SHARE) * 8;
-    let floor = BASE_BYTES + all_pages * BYTES_A_PAGE;
+    let index = if plan.keeps_features() { scale(features, factor) * INDEX_BYTES_A_FEATURE } else { 0 };
+    let floor = BASE_BYTES + all_pages * BYTES_A_PAGE + index;
     let wanted = floor + keys + sets;
     let spilled = wanted.saturating_sub(options.memory_bytes.max(floor));
     Ok(Estimate {

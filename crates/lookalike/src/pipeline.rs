@@ -52,6 +52,9 @@ pub struct Outcome {
 /// Memory that is not for pages: code, buffers of readers and writers, the report.
 pub const BASE_BYTES: u64 = 96 << 20;
 
+/// Memory that an inverted index takes for each feature, while it is made.
+pub const INDEX_BYTES_A_FEATURE: u64 = 40;
+
 /// Finds and removes near-duplicates: the whole of `lookalike dedup`.
 ///
 /// # Errors
@@ -151,12 +154,15 @@ impl Run<'_> {
         let is_read_again = sketched.sets.is_none();
         let wanted = sketched.pages.wanted(&candidate_pages);
         let bytes = if is_read_again { wanted.0.iter().map(|wanted| wanted.length).sum() } else { 0 };
+        let mut collisions = searched.collisions;
         let (verified, sets_spilled) = self.stage(Stage::Verify, bytes, |run| {
             let pages = &sketched.pages;
             if run.matches_in_order() {
                 let seeds = order.partition_point(|&page| is_seed(pages, sets.best[page as usize]));
                 let is_spilled = sketched.sets.as_ref().is_some_and(PageSets::is_spilled);
-                return Ok((run.match_pages(&sketched, &order, seeds)?, is_spilled));
+                let (verified, met) = run.match_pages(&sketched, &order, seeds)?;
+                collisions = met;
+                return Ok((verified, is_spilled));
             }
             let groups = run.groups(&sketched)?;
             let filter = run.wanted_filter(pages, groups.as_deref());
@@ -194,9 +200,9 @@ impl Run<'_> {
             verified: &verified,
             fates: &fates,
             component: &component,
-            candidates: candidates.pairs.len() as u64,
+            candidates: if self.matches_in_order() { verified.compared } else { candidates.pairs.len() as u64 },
             candidate_pages: candidate_pages.len() as u64,
-            collisions: searched.collisions,
+            collisions,
             tables: searched.tables,
             filters,
             repeated_ids,

@@ -1,8 +1,8 @@
 //! What must be known about the whole corpus before pages are sketched.
 //!
 //! In: one reading of all pages. Out: how many pages have each feature (for weights by rarity), and
-//! the words that carry the corpus's sentences (for antecedents chosen from it). Counts do not depend
-//! on the order of the pages.
+//! the words that carry the corpus's sentences (for antecedents chosen from it). Pages are counted in
+//! their order, whatever the threads.
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -37,7 +37,7 @@ impl Survey {
     /// Whether a config needs one.
     #[must_use]
     pub fn is_needed(config: &Config) -> bool {
-        config.weights.needs_corpus() || chooses_antecedents(config)
+        !config.exact_only && (config.weights.needs_corpus() || chooses_antecedents(config))
     }
 
     /// Reads everything once.
@@ -119,7 +119,7 @@ fn frequent_words(
                 for word in read.words.iter().filter(|word| word.chars().all(char::is_alphabetic)) {
                     *counts.entry(word).or_default() += 1;
                 }
-                for (word, count) in counts {
+                for (word, count) in counts.into_iter().filter(|(_, count)| *count > 1) {
                     *scores.entry(word.to_owned()).or_default() += u64::from(count.ilog2());
                 }
                 pages += 1;
@@ -131,9 +131,11 @@ fn frequent_words(
             for (word, score) in more {
                 *scores.entry(word).or_default() += score;
             }
-            if scores.len() > MOST_WORDS {
-                // What is among the chosen in the end is far from the bottom now.
-                scores.retain(|_, score| *score > 1);
+            // What is among the chosen in the end is far from the bottom now.
+            let mut bar = 1;
+            while scores.len() > MOST_WORDS {
+                scores.retain(|_, score| *score > bar);
+                bar *= 2;
             }
             observer.advance(0, pages);
             Ok(ControlFlow::Continue(()))

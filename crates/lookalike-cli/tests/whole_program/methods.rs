@@ -162,7 +162,9 @@ fn spotsigs_finds_the_story_in_another_frame_and_not_the_frame_with_another_stor
     let unfiltered = root.path().join("unfiltered");
     assert_eq!(dedup(&[&input], &unfiltered, &["--method", "spotsigs", "--no-size-filter"]).code, 0);
     assert!(fs::read(output.join("pairs.parquet")).unwrap() == fs::read(unfiltered.join("pairs.parquet")).unwrap());
-    assert_eq!(summary(&unfiltered)["size_filter"]["passed_over"], 0);
+    assert!(summary(&unfiltered)["size_filter"].is_null());
+    let filter = &summary(&output)["size_filter"];
+    assert!(filter["collisions"].as_u64() >= filter["passed_over"].as_u64(), "{filter}");
 }
 
 #[test]

@@ -4,7 +4,8 @@
 //! can reach it, few others. Features are ordered from rare to frequent; two pages that share enough
 //! share one of their rarest, so only those are indexed and looked up (prefix filter). Pages of very
 //! different sizes are passed over (size filter), and a pair is given up as soon as what is left of
-//! the two pages cannot reach the threshold any more. None of this changes the result.
+//! the two pages cannot reach the threshold any more. None of this changes the result; only crowds,
+//! which are handed on whole, are not spelled out.
 //! Web-archives paper, §4; Bayardo et al. 2007; Xiao et al. 2008.
 
 use std::collections::BTreeMap;

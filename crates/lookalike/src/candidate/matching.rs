@@ -10,6 +10,7 @@ use std::hash::BuildHasherDefault;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
+use crate::candidate::inverted::Collisions;
 use crate::candidate::rarity::{Prefix, Rarity};
 use crate::config::Guess;
 use crate::error::Result;
@@ -27,6 +28,8 @@ pub struct MatchingPlan {
     pub guess: Guess,
     /// Duplicates are indexed, too.
     pub index_duplicates: bool,
+    /// Pages of too different sizes are passed over.
+    pub size_filter: bool,
     /// How many of the first pages are examples.
     pub seeds: usize,
 }
@@ -46,15 +49,22 @@ pub fn match_in_order(
     order: &[PageId],
     plan: MatchingPlan,
     mut compare: impl FnMut(PageId, PageId) -> Result<Option<(ScoredPair, Verdict)>>,
-) -> Result<Vec<ScoredPair>> {
+) -> Result<(Vec<ScoredPair>, Collisions)> {
     let rarity = Rarity::of(sets, order)?;
     let mut index: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>> = HashMap::default();
     let (mut room, mut prefix) = (Room::default(), Prefix::default());
     let mut found = Vec::new();
     let mut met: Vec<u32> = Vec::new();
+    let mut totals: Vec<u64> = Vec::new();
+    let mut collisions = Collisions::default();
     for (place, &page) in (0u32..).zip(order) {
         let (features, weights) = sets.weighted_features(page, &mut room)?;
         prefix.fill(features, weights, &rarity, plan.threshold);
+        let total = prefix.total;
+        totals.push(total);
+        // Rounding must not pass over a page that just reaches the threshold.
+        let is_too_different =
+            |other: u64| (total.min(other) as f64) < plan.threshold * total.max(other) as f64 * (1.0 - 1e-9);
         let own = || prefix.ranked()[..prefix.length].iter().map(|row| row.0.1);
         let mut matched: Option<ScoredPair> = None;
         if place as usize >= plan.seeds {
@@ -62,6 +72,12 @@ pub fn match_in_order(
             met.extend(own().filter_map(|feature| index.get(&feature)).flatten());
             met.sort_unstable();
             met.dedup();
+            let before = met.len() as u64;
+            collisions.all += before;
+            if plan.size_filter {
+                met.retain(|&other| !is_too_different(totals[other as usize]));
+            }
+            collisions.passed_over += before - met.len() as u64;
             for &other in &met {
                 let Some((pair, Verdict::Accepted)) = compare(page, order[other as usize])? else { continue };
                 if matched.is_none_or(|best| pair.similarity > best.similarity) {
@@ -78,7 +94,7 @@ pub fn match_in_order(
         found.extend(matched);
     }
     found.sort_unstable_by_key(|pair| (pair.left, pair.right));
-    Ok(found)
+    Ok((found, collisions))
 }
 
 #[cfg(test)]
@@ -138,9 +154,9 @@ mod tests {
             let mut order: Vec<PageId> = (0..).take(sets.len()).collect();
             order.sort_by_key(|page| seeded_order_key(&page.to_string(), seed));
             for guess in [Guess::First, Guess::Best] {
-                for index_duplicates in [false, true] {
-                    let plan = MatchingPlan { threshold, guess, index_duplicates, seeds };
-                    let found = match_in_order(&stored, &order, plan, |left, right| {
+                for (index_duplicates, size_filter) in [(false, true), (true, true), (true, false), (false, false)] {
+                    let plan = MatchingPlan { threshold, guess, index_duplicates, size_filter, seeds };
+                    let (found, _) = match_in_order(&stored, &order, plan, |left, right| {
                         let similarity = jaccard(&sets[left as usize], &sets[right as usize]);
                         let verdict = if similarity > threshold { Verdict::Accepted } else { Verdict::Rejected };
                         Ok(Some((pair(left.min(right), left.max(right), similarity), verdict)))

@@ -90,7 +90,7 @@ fn bit_curve<'a>(bits: u32, most: u32) -> Curve<'a> {
     Curve {
         chance: Box::new(move |cosine| at_most(bits, most, distance_of_cosine(cosine, bits) / f64::from(bits))),
         note: format!(
-            "The chance that fingerprints of {bits} bits differ in at most {most}, by the cosine of the pages. Every pair whose fingerprints do is found."
+            "The chance that fingerprints of {bits} bits differ in at most {most}, by the cosine of the pages."
         ),
     }
 }

@@ -11,14 +11,11 @@ use crate::method::{BitSearch, Search};
 use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
 use crate::pipeline::first_reading::Sketched;
-use crate::pipeline::{BASE_BYTES, Run};
+use crate::pipeline::{BASE_BYTES, INDEX_BYTES_A_FEATURE, Run};
 use crate::size::format_bytes;
 use crate::spill::{Scratch, Spill};
 use crate::verify::Verified;
 use crate::verify::sets::{PageSets, Room};
-
-/// Memory that an inverted index takes for each feature, while it is made.
-const INDEX_BYTES_A_FEATURE: u64 = 40;
 
 /// What the search found, and how.
 #[derive(Default)]
@@ -65,7 +62,7 @@ impl Run<'_> {
                 let group = |page: PageId| groups.as_ref().map_or(0, |groups| groups[page as usize]);
                 let who = Members { pages: &members, rank, group: &group, is_wanted: &is_wanted };
                 let (candidates, collisions) = inverted::join(page_sets, who, sharing)?;
-                Ok(Searched { candidates, collisions: Some(collisions), tables: None })
+                Ok(Searched { candidates, collisions: size_filter.then_some(collisions), tables: None })
             }
             _ => self.join_columns(sketched, sets),
         }
@@ -153,7 +150,9 @@ impl Run<'_> {
     fn check_index(&self, pages: &PageTable, sets: &PageSets) -> Result<()> {
         let features = sets.feature_count();
         let lookups = pages.len() as u64 * 8 * self.options.threads as u64;
-        let needed = BASE_BYTES + pages.len() as u64 * BYTES_A_PAGE + lookups + features * INDEX_BYTES_A_FEATURE;
+        // A hash table of lists takes more than the flat index of full matching.
+        let each = if self.matches_in_order() { 3 * INDEX_BYTES_A_FEATURE } else { INDEX_BYTES_A_FEATURE };
+        let needed = BASE_BYTES + pages.len() as u64 * BYTES_A_PAGE + lookups + features * each;
         if needed <= self.options.memory_bytes {
             return Ok(());
         }
@@ -166,8 +165,13 @@ impl Run<'_> {
     }
 
     /// Pages matched one after the other in `order`; the first `seeds` of them are examples.
-    pub(super) fn match_pages(&self, sketched: &Sketched, order: &[PageId], seeds: usize) -> Result<Verified> {
-        let Some(sets) = &sketched.sets else { return Ok(Verified::default()) };
+    pub(super) fn match_pages(
+        &self,
+        sketched: &Sketched,
+        order: &[PageId],
+        seeds: usize,
+    ) -> Result<(Verified, Option<Collisions>)> {
+        let Some(sets) = &sketched.sets else { return Ok((Verified::default(), None)) };
         let pages = &sketched.pages;
         self.check_index(pages, sets)?;
         let groups = self.groups(sketched)?;
@@ -179,17 +183,19 @@ impl Run<'_> {
             threshold: self.config.threshold,
             guess: self.config.spots.guess,
             index_duplicates: self.config.spots.index_duplicates,
+            size_filter: self.config.spots.size_filter,
             seeds: order[..seeds].iter().filter(|&&page| is_member(page)).count(),
         };
         let mut room = Room::default();
         let mut compared = 0;
-        let pairs = match_in_order(sets, &members, plan, |left, right| {
+        let (pairs, collisions) = match_in_order(sets, &members, plan, |left, right| {
             if !filter.is_wanted(left, right) {
                 return Ok(None);
             }
             compared += 1;
             sets.compare(left, right, self.plan, &mut room).map(Some)
         })?;
-        Ok(Verified { pairs, near_misses: Vec::new(), compared, capped: Vec::new() })
+        let verified = Verified { pairs, near_misses: Vec::new(), compared, capped: Vec::new() };
+        Ok((verified, self.config.spots.size_filter.then_some(collisions)))
     }
 }

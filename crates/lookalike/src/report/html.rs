@@ -160,10 +160,11 @@ fn method_name(findings: &Findings<'_>) -> &'static str {
 fn more(summary: &Summary) -> Vec<String> {
     let mut more = Vec::new();
     if let Some(tables) = summary.tables {
-        more.push(format!(
-            "Found through {} tables of bits: no pair that differs in at most {} bits was missed.",
-            tables.tables, tables.exact_to_distance
-        ));
+        let promise = tables.exact_to_distance.map_or_else(
+            || "; crowded buckets were compared by leaders, so not all pairs are listed.".to_owned(),
+            |distance| format!(": no pair that differs in at most {distance} bits was missed."),
+        );
+        more.push(format!("Found through {} tables of bits{promise}", tables.tables));
     }
     if let Some(filter) = summary.size_filter.filter(|filter| filter.collisions > 0) {
         more.push(format!(

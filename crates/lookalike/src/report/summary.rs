@@ -55,7 +55,7 @@ pub struct Summary {
     /// Files with the examples that matching started from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub seeds: Vec<String>,
-    /// Pages in them; they are not counted in anything else.
+    /// Pages in them; they are not counted in `pages`, `kept`, `dropped` and `kinds`.
     #[serde(skip_serializing_if = "is_zero")]
     pub seed_pages: u64,
     /// Bands and rows.
@@ -107,8 +107,8 @@ pub struct Summary {
 pub struct TableReport {
     /// How many.
     pub tables: usize,
-    /// No pair that differs in at most so many bits was missed.
-    pub exact_to_distance: u32,
+    /// No pair that differs in at most so many bits was missed; nothing where buckets were capped.
+    pub exact_to_distance: Option<u32>,
 }
 
 /// What the size filter saved.
@@ -234,7 +234,12 @@ impl Summary {
             bands: findings.plan.sketch.bands(),
             layout: findings.plan.layout,
             tables: findings.earlier.as_ref().map_or_else(
-                || findings.tables.map(|(tables, exact_to_distance)| TableReport { tables, exact_to_distance }),
+                || {
+                    findings.tables.map(|(tables, distance)| TableReport {
+                        tables,
+                        exact_to_distance: findings.verified.capped.is_empty().then_some(distance),
+                    })
+                },
                 |earlier| earlier.tables,
             ),
             size_filter: findings.earlier.as_ref().map_or_else(

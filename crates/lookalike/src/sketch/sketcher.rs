@@ -150,6 +150,10 @@ impl<'p> Sketcher<'p> {
         if self.within.is_some() {
             // Copies in different groups are not the same page: they are not even compared.
             u64::encode(&[self.group], &mut self.bytes);
+            if self.group == 0 {
+                // Without a site a page is compared with none, not even with its copy.
+                u64::encode(&[u64::from(page.source), page.record], &mut self.bytes);
+            }
         }
         let identity = xxh3_128(&self.bytes);
 
@@ -184,7 +188,7 @@ impl<'p> Sketcher<'p> {
     pub fn columns(&mut self, columns: &mut Vec<u64>) {
         columns.clear();
         if self.layout.bands + self.layout.bits > 0 {
-            self.make_sketch();
+            self.make_sketch(self.layout.bits > 0);
         }
         let parts = self.plan.sketch.parts(&self.sketch);
         if let Some(bands) = self.plan.sketch.bands().filter(|_| self.layout.bands > 0) {
@@ -204,7 +208,7 @@ impl<'p> Sketcher<'p> {
     /// The features and the whole sketch of the page just read.
     pub fn sketch(&mut self) -> PageSketch<'_> {
         self.make_features();
-        self.make_sketch();
+        self.make_sketch(true);
         PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
     }
 
@@ -242,7 +246,9 @@ impl<'p> Sketcher<'p> {
         }
     }
 
-    fn make_sketch(&mut self) {
+    /// The sketch; on request without the bits, which then are zeros: the combined algorithm wants them
+    /// only of candidates.
+    fn make_sketch(&mut self, with_bits: bool) {
         self.sketch.clear();
         let plan = &self.plan.sketch;
         let needs_features = plan.filter.is_some()
@@ -257,7 +263,9 @@ impl<'p> Sketcher<'p> {
             hasher.min_values(features, &mut self.narrow, &mut self.min_values);
             self.sketch.extend_from_slice(&self.min_values);
         }
-        if let Some(projection) = &plan.projection {
+        if let Some(projection) = plan.projection.as_ref().filter(|_| !with_bits) {
+            self.sketch.resize(self.sketch.len() + projection.words(), 0);
+        } else if let Some(projection) = &plan.projection {
             let summed = if self.plan.projects_shingles() { &self.sequence } else { &self.tokens };
             projection.project(summed, &mut self.sketch);
         }

@@ -9,6 +9,7 @@ pub use whatlang::Lang;
 
 use crate::page::Token;
 use crate::text::term::{TokenHasher, term_token};
+use crate::text::tokenize::Tokenizer;
 
 /// Bytes of a page that are looked at.
 const SAMPLE_BYTES: usize = 4096;
@@ -122,7 +123,7 @@ pub const FUNCTION_WORDS: [(Lang, &str); 14] = [
 ];
 
 /// Stems that are remembered at a time.
-const MOST_KNOWN: usize = 1 << 18;
+const MOST_KNOWN: usize = 1 << 15;
 
 type TokenSet = HashSet<Token, BuildHasherDefault<TokenHasher>>;
 
@@ -136,9 +137,13 @@ pub struct LanguageWords {
 
 impl LanguageWords {
     fn new(language: Option<Lang>) -> LanguageWords {
-        let stop_words = language.and_then(two_letters).map_or(&[][..], stop_words::get);
+        let listed = language.and_then(two_letters).map_or(&[][..], stop_words::get);
+        // Folded as pages are; "don't" is two terms of a page, each in the list on its own.
+        let mut tokenizer = Tokenizer::new(false);
+        let mut stop_words = Vec::new();
+        listed.iter().for_each(|word| tokenizer.tokenize(word, &mut stop_words));
         LanguageWords {
-            stop_words: stop_words.iter().map(|word| term_token(word.to_lowercase().as_bytes())).collect(),
+            stop_words: stop_words.into_iter().collect(),
             stemmer: language.and_then(stemming).map(Stemmer::create),
             known: HashMap::default(),
         }
@@ -261,7 +266,6 @@ fn stemming(language: Lang) -> Option<Algorithm> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::tokenize::Tokenizer;
 
     #[test]
     fn languages_are_told_apart() {
@@ -294,6 +298,8 @@ mod tests {
         let english = languages.of(Some(Lang::Eng));
         assert_eq!(english.content_token("the"), None);
         assert_eq!(english.content_token("houses"), english.content_token("house"));
+        let greek = languages.of(Some(Lang::Ell));
+        assert_eq!(greek.content_token("τουσ"), None, "folded as pages are");
         let german = languages.of(Some(Lang::Deu));
         assert_eq!(german.content_token("und"), None);
         assert_ne!(german.content_token("the"), None);

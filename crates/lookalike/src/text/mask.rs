@@ -23,7 +23,8 @@ static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
         r"\b\d{1,2}\s?[ap]\.?m\b\.?".to_owned(),
         // 2006-03-05 and 2006-03-05T, 05/03/2006, 5.3.2006
         r"\b(?:19|20)\d{2}[-/.]\d{1,2}[-/.]\d{1,2}(?:T\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:z|[+-]\d{2}:?\d{2})?)?\b".to_owned(),
-        r"\b\d{1,2}[-/.]\d{1,2}[-/.](?:19|20)?\d{2}\b".to_owned(),
+        r"\b(?:0?[1-9]|[12]\d|3[01])/(?:0?[1-9]|[12]\d|3[01])/(?:(?:19|20)\d{2}|\d{2})\b".to_owned(),
+        r"\b(?:0?[1-9]|[12]\d|3[01])(?:-(?:0?[1-9]|1[0-2])-|\.(?:0?[1-9]|1[0-2])\.)(?:19|20)\d{2}\b".to_owned(),
         // Sunday, 5 March 2006; March 5th, 2006; Mar 2006
         format!(r"(?:\b{weekday},?\s+)?\b\d{{1,2}}(?:st|nd|rd|th)?\.?\s+(?:of\s+)?(?:{month}\b\.?,?\s+(?:19|20)\d{{2}}\b|{month_only}\b)"),
         format!(r"(?:\b{weekday},?\s+)?\b{month}\b\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+(?:19|20)\d{{2}}\b)?"),
@@ -63,7 +64,7 @@ mod tests {
             ("at 3 p.m. on Sunday, 5 March 2006 in", "at on in"),
             ("on March 5th, 2006 and Mar 2007", "on and"),
             ("2006-03-05T10:11:12Z end", "end"),
-            ("05/03/2006 or 5.3.06", "or"),
+            ("05/03/2006 or 5.3.2006 or 12/24/99", "or or"),
             ("You are visitor; 1,234 visitors, views: 99", "You are visitor; ,"),
             ("Page made in 0.1234 seconds", "Page made in"),
             ("PHPSESSID=ab12cd34 next", "next"),
@@ -76,9 +77,14 @@ mod tests {
 
     #[test]
     fn what_a_page_is_about_stays() {
-        for text in
-            ["chapter 12 of 30", "the decade of facade", "costs 1,234 dollars", "version 3.5 may come", "A320 and B747"]
-        {
+        for text in [
+            "chapter 12 of 30",
+            "the decade of facade",
+            "costs 1,234 dollars",
+            "version 3.5 may come",
+            "A320 and B747",
+            "release 3.10.12 at 10.20.30.40",
+        ] {
             assert_eq!(words(text), text);
         }
     }

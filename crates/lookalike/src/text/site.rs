@@ -19,7 +19,9 @@ impl SiteRule {
     /// The site of `url`, or none where it has no host.
     #[must_use]
     pub fn site(self, url: &str) -> Option<String> {
-        let parsed = Url::parse(url).or_else(|_| Url::parse(&format!("http://{url}"))).ok()?;
+        // `example.org:8080/x` parses, with the host as its scheme.
+        let whole = Url::parse(url).ok().filter(Url::has_host);
+        let parsed = whole.or_else(|| Url::parse(&format!("http://{url}")).ok())?;
         let host = match parsed.host()? {
             Host::Domain(host) => host.trim_end_matches('.'),
             address => return Some(address.to_string()),
@@ -63,6 +65,7 @@ mod tests {
     fn addresses_and_things_that_are_no_urls() {
         assert_eq!(paper("http://10.1.2.3/x").as_deref(), Some("10.1.2.3"));
         assert_eq!(paper("www.example.org/x").as_deref(), Some("example.org"));
+        assert_eq!(paper("www.example.org:8080/x").as_deref(), Some("example.org"));
         assert_eq!(paper("mailto:someone"), None);
         assert_eq!(paper(""), None);
     }
