@@ -27,7 +27,7 @@ pub(crate) enum Command {
     Dedup(Box<DedupArguments>),
     /// Make a stricter result from the pairs already verified, in a moment
     Recluster(ReclusterArguments),
-    /// What every method says of two pages, and where they differ
+    /// What every method, at its defaults, says of two pages, and where they differ
     Compare(CompareArguments),
     /// Print a completion script for a shell
     Completions {

@@ -356,7 +356,13 @@ fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    Ok(found)
+    let plan = Plan::new(&stored.config);
+    let tokens = loaded.pages.tokens[page as usize];
+    let is_it = |raw: &RawPage<'_>| Sketcher::new(&plan, &stored.config).read(raw).tokens == tokens;
+    match found {
+        Some(raw) if is_it(&raw) => Ok(Some(raw)),
+        _ => Err(Error::InputChanged { source_name: display.clone(), record: place.record }),
+    }
 }
 
 #[cfg(test)]

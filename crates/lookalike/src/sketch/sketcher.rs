@@ -135,7 +135,9 @@ impl<'p> Sketcher<'p> {
             self.title.extend(word.chars().take(TITLE_CHARS));
         }
         let is_language_wanted = self.plan.needs_language() || self.within == Some(Within::Language);
-        let language = if is_language_wanted { language::detect(&read.text, read.tokens) } else { None };
+        // The words of markup are no language.
+        let spoken = if self.plan.text.raw { &[] } else { read.tokens };
+        let language = if is_language_wanted { language::detect(&read.text, spoken) } else { None };
         if self.layout.site || self.within == Some(Within::Site) {
             let site = page.url.as_deref().and_then(|url| self.site_rule.site(url));
             self.site = site.map_or(0, |site| xxh3_64(site.as_bytes()).max(1));
@@ -207,8 +209,10 @@ impl<'p> Sketcher<'p> {
 
     /// The features and the whole sketch of the page just read.
     pub fn sketch(&mut self) -> PageSketch<'_> {
-        self.make_features();
         self.make_sketch(true);
+        if !self.sketches_features() {
+            self.make_features();
+        }
         PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
     }
 
@@ -246,14 +250,19 @@ impl<'p> Sketcher<'p> {
         }
     }
 
+    /// Whether the sketch is made from the sorted features and not from their sequence.
+    fn sketches_features(&self) -> bool {
+        let plan = &self.plan.sketch;
+        plan.filter.is_some()
+            || (plan.min_values.is_some() && self.plan.weights != Weights::None)
+            || (plan.simhash && self.plan.weights != Weights::Tf)
+    }
+
     /// The sketch; on request without the bits, which then are zeros: the combined algorithm wants them
     /// only of candidates.
     fn make_sketch(&mut self, with_bits: bool) {
         self.sketch.clear();
-        let plan = &self.plan.sketch;
-        let needs_features = plan.filter.is_some()
-            || (plan.min_values.is_some() && self.plan.weights != Weights::None)
-            || (plan.simhash && self.plan.weights != Weights::Tf);
+        let needs_features = self.sketches_features();
         if needs_features {
             self.make_features();
         }

@@ -80,8 +80,9 @@ impl PageReader {
         self.block_ends.clear();
         self.words.clear();
         let body = unicode(&page.body);
-        let is_html = !self.options.raw && is_html(page.markup, &body);
-        if is_html {
+        let has_markup = is_html(page.markup, &body);
+        let is_html = !self.options.raw && has_markup;
+        if has_markup {
             html::extract(&body, page.url.as_deref(), &mut self.page);
         }
         let mut cutter = Cutter {
@@ -97,7 +98,8 @@ impl PageReader {
         } else {
             let block_ends = if self.options.blocks { blank_lines(&body) } else { Vec::new() };
             cutter.cut(&body, &[], &block_ends);
-            body
+            // What a page with markup says is still what it shows.
+            if has_markup { Cow::Borrowed(self.page.text.as_str()) } else { body }
         };
         let text =
             if self.options.mask_volatile { Cow::Owned(mask::without_volatile(&text).into_owned()) } else { text };
@@ -106,7 +108,7 @@ impl PageReader {
             block_ends: &self.block_ends,
             words: &self.words,
             text,
-            title: if is_html { self.page.title() } else { None },
+            title: if has_markup { self.page.title() } else { None },
         }
     }
 
