@@ -39,6 +39,7 @@ pub mod page;
 pub mod page_table;
 pub mod parallel;
 pub mod pipeline;
+mod random;
 pub mod read;
 pub mod recluster;
 pub mod report;

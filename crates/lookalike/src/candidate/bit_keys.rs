@@ -117,7 +117,7 @@ fn choices(count: usize, chosen: usize) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
     use crate::candidate::band_join::BandJoin;
-    use crate::sketch::minhash::next_random;
+    use crate::random::next_random;
     use proptest::prelude::*;
 
     fn shares_a_key(keys: &BitKeys, left: &[u64], right: &[u64]) -> bool {

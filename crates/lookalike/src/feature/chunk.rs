@@ -177,7 +177,7 @@ fn times_x(value: u64, power: u32) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sketch::minhash::next_random;
+    use crate::random::next_random;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

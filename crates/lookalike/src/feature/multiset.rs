@@ -23,7 +23,7 @@ pub fn number_copies(features: &mut [u64]) {
 
 fn numbered(feature: u64, copy: u64) -> u64 {
     let mut state = feature ^ copy.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    crate::sketch::minhash::next_random(&mut state)
+    crate::random::next_random(&mut state)
 }
 
 #[cfg(test)]

@@ -147,7 +147,7 @@ impl Chain {
 
 fn link(state: u64, next: u64) -> u64 {
     let mut mixed = state.rotate_left(29) ^ next.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    crate::sketch::minhash::next_random(&mut mixed)
+    crate::random::next_random(&mut mixed)
 }
 
 /// The built-in antecedents of a language; for a page whose language cannot be told, those of all

@@ -24,7 +24,7 @@ pub fn words_and_phrases(words: &Words, language: &mut LanguageWords, features: 
 /// A feature that knows the order of two tokens.
 fn phrase(first: u64, second: u64) -> u64 {
     let mut state = first.rotate_left(23) ^ second.wrapping_mul(0xd6e8_feb8_6659_fd93);
-    crate::sketch::minhash::next_random(&mut state)
+    crate::random::next_random(&mut state)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! bits that the other has too is the paper's similarity; chance alone makes it large, so the number
 //! of shared *elements* is estimated from the bits instead. Jain et al. 2005, §2.
 
-use crate::sketch::minhash::next_random;
+use crate::random::next_random;
 
 /// Size and functions of a filter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,6 +5,7 @@
 //! Broder et al.; Henzinger 2006, §2.
 
 use crate::kernel::min_values;
+use crate::random::next_random;
 
 /// The functions, the same for all pages of a run.
 #[derive(Debug, Clone)]
@@ -54,14 +55,6 @@ pub fn agreement(left: &[u32], right: &[u32]) -> f64 {
 #[allow(clippy::cast_possible_truncation)] // both halves are given
 fn split(value: u64) -> [u32; 2] {
     [(value >> 32) as u32, value as u32]
-}
-
-/// SplitMix64: the whole state is the counter, so the sequence is a frozen function of the seed.
-pub(crate) fn next_random(state: &mut u64) -> u64 {
-    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let value = (*state ^ (*state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-    value ^ (value >> 31)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 //! Charikar; Alg. C of Henzinger 2006, §2.
 
 use crate::kernel::{Mixer, majority_mixed};
-use crate::sketch::minhash::next_random;
+use crate::random::next_random;
 
 /// The ±1 vectors, as functions of a token.
 #[derive(Debug, Clone)]

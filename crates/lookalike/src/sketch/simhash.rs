@@ -41,7 +41,7 @@ pub fn distance_of_cosine(cosine: f64, bits: u32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sketch::minhash::next_random;
+    use crate::random::next_random;
     use crate::text::term::term_token;
     use proptest::prelude::*;
 

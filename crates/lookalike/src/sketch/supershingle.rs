@@ -61,7 +61,7 @@ fn choose(n: i32, k: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::sketch::minhash::next_random;
+    use crate::random::next_random;
 
     const ALGORITHM_B: Bands = Bands { bands: 6, rows: 14 };
 
