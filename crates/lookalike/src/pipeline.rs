@@ -18,7 +18,7 @@ use crate::cluster::components::smallest_ids;
 use crate::cluster::fates;
 use crate::cluster::identity::{IdentitySets, in_rank_order};
 use crate::cluster::rank::Ranks;
-use crate::config::{Config, Keep, Matching, Method, RunOptions};
+use crate::config::{Antecedents, Config, Keep, Matching, Method, RunOptions};
 use crate::error::{Error, Result, SkippedRecord};
 use crate::method::Plan;
 use crate::observe::{Observer, Stage};
@@ -87,6 +87,11 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
             let survey = Survey::take(config, &new_reading(config, &sources.list), options.threads, observer)?;
             resources.add(Stage::Survey, started.elapsed(), 0);
             observer.finish(Stage::Survey);
+            if config.spots.antecedents == Antecedents::Auto && survey.antecedents.is_empty() {
+                return Err(Error::Usage(
+                    "--antecedents auto: no word occurs twice in any page, so none can be chosen; give a list, for example is,the,said".to_owned(),
+                ));
+            }
             Some(Arc::new(survey))
         } else {
             None

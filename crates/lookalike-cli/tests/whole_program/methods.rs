@@ -217,6 +217,23 @@ fn incremental_matching_depends_on_the_seeded_order_of_ids_and_not_on_the_input(
 }
 
 #[test]
+fn antecedents_are_chosen_from_the_corpus_and_told() {
+    let root = tempfile::tempdir().unwrap();
+    let pages: Vec<Document> = (0..8).map(|n| page(&format!("{n}"), "", prose(n / 2, 120 + n % 2))).collect();
+    let corpus = input(root.path(), &pages);
+    let output = root.path().join("out");
+    let arguments = ["--method", "spotsigs", "--antecedents", "auto"];
+    assert_eq!(dedup(&[&corpus], &output, &arguments).code, 0);
+    assert_eq!(kept(&output).len(), 4);
+    let chosen = summary(&output)["antecedents"].to_string();
+    assert!(["the:2:2", "said:2:2"].iter().all(|word| chosen.contains(word)), "{chosen}");
+    let few = input(root.path(), &[page("a", "", "every word in here once and never again".to_owned())]);
+    let ran = dedup(&[&few], &output, &arguments);
+    assert_eq!(ran.code, 2);
+    assert!(ran.stderr.contains("give a list"), "{}", ran.stderr);
+}
+
+#[test]
 fn options_narrow_what_is_compared() {
     let root = tempfile::tempdir().unwrap();
     let text = prose(1, 300);
