@@ -309,18 +309,7 @@ fn area(values: &[(f64, bool)]) -> f64 {
 }
 
 fn page(text: &str) -> RawPage<'_> {
-    RawPage {
-        source: 0,
-        record: 1,
-        offset: None,
-        length: text.len() as u64,
-        id: None,
-        url: None,
-        title: None,
-        rank_value: None,
-        body: Body::Text(text.into()),
-        markup: Markup::Text,
-    }
+    RawPage::new(Body::Text(text.into()), Markup::Text)
 }
 
 fn data_root() -> PathBuf {

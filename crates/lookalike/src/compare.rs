@@ -254,18 +254,8 @@ fn read_file(name: &str, path: &Path, format: Option<Format>) -> Result<RawPage<
     }
     // Whatever it is called: its bytes are a page.
     let bytes = std::fs::read(path).map_err(Error::io(path, "read"))?;
-    Ok(RawPage {
-        source: 0,
-        record: 1,
-        offset: None,
-        length: bytes.len() as u64,
-        id: Some(Cow::Owned(name.to_owned())),
-        url: None,
-        title: None,
-        rank_value: None,
-        body: Body::Bytes(Cow::Owned(bytes)),
-        markup: Markup::Unknown,
-    })
+    let page = RawPage::new(Body::Bytes(Cow::Owned(bytes)), Markup::Unknown);
+    Ok(RawPage { id: Some(Cow::Owned(name.to_owned())), ..page })
 }
 
 fn find_in_corpus(name: &str, within: &str, config: &Config) -> Result<Option<RawPage<'static>>> {
@@ -370,18 +360,7 @@ mod tests {
     use super::*;
 
     fn page(text: &str) -> RawPage<'static> {
-        RawPage {
-            source: 0,
-            record: 1,
-            offset: None,
-            length: 0,
-            id: Some(Cow::Borrowed("x")),
-            url: None,
-            title: None,
-            rank_value: None,
-            body: Body::Text(Cow::Owned(text.to_owned())),
-            markup: Markup::Text,
-        }
+        RawPage::new(Body::Text(Cow::Owned(text.to_owned())), Markup::Text)
     }
 
     #[test]

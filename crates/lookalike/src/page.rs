@@ -53,7 +53,28 @@ pub struct RawPage<'a> {
     pub markup: Markup,
 }
 
-impl RawPage<'_> {
+impl<'a> RawPage<'a> {
+    /// A page by itself: nothing but a body.
+    #[must_use]
+    pub fn new(body: Body<'a>, markup: Markup) -> RawPage<'a> {
+        let length = match &body {
+            Body::Text(text) => text.len(),
+            Body::Bytes(bytes) => bytes.len(),
+        };
+        RawPage {
+            source: 0,
+            record: 1,
+            offset: None,
+            length: length as u64,
+            id: None,
+            url: None,
+            title: None,
+            rank_value: None,
+            body,
+            markup,
+        }
+    }
+
     /// The page with everything it borrows made its own.
     #[must_use]
     pub fn into_owned(self) -> RawPage<'static> {

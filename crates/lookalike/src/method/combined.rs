@@ -5,22 +5,13 @@
 //! computed on the fly from the pages read again. The score is the C-similarity.
 
 use crate::config::Config;
-use crate::method::{Decision, Features, Measure, Plan, Search, SketchPlan, projection, shingle};
+use crate::method::{Decision, Plan, SketchPlan, projection, shingle};
 
 pub(super) fn plan(config: &Config) -> Plan {
+    let b = shingle::plan(config);
     Plan {
-        text: config.text_options(),
-        features: Features::Shingles { k: config.ngram },
-        weights: config.weights,
-        measure: Measure::Jaccard,
-        sketch: SketchPlan {
-            min_values: Some(shingle::supershingles(config)),
-            projection: Some(projection::signs(config)),
-            ..SketchPlan::default()
-        },
-        search: Search::Bands,
+        sketch: SketchPlan { projection: Some(projection::signs(config)), ..b.sketch },
         decision: Decision::Both { agree: config.agree, least: config.bits },
-        layout: None,
-        survey: None,
+        ..b
     }
 }

@@ -6,23 +6,14 @@
 //! supershingle or a piece. The score is the C-similarity in both cases.
 
 use crate::config::Config;
-use crate::method::{Decision, Features, Measure, Plan, Search, SketchPlan, projection, shingle};
+use crate::method::{Decision, Plan, Search, SketchPlan, combined, projection};
 
 pub(super) fn plan(config: &Config) -> Plan {
+    let combined = combined::plan(config);
     Plan {
-        text: config.text_options(),
-        features: Features::Shingles { k: config.ngram },
-        weights: config.weights,
-        measure: Measure::Jaccard,
-        sketch: SketchPlan {
-            min_values: Some(shingle::supershingles(config)),
-            projection: Some(projection::signs(config)),
-            site: true,
-            ..SketchPlan::default()
-        },
+        sketch: SketchPlan { site: true, ..combined.sketch },
         search: Search::BandsAndBits(projection::pieces(config)),
         decision: Decision::BySite { agree: config.agree, same: config.same_site_bits, other: config.bits },
-        layout: None,
-        survey: None,
+        ..combined
     }
 }

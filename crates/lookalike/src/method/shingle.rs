@@ -11,21 +11,17 @@ use crate::sketch::minhash::MinHasher;
 use crate::sketch::supershingle::Bands;
 
 pub(super) fn plan(config: &Config) -> Plan {
+    let bands = Bands { bands: SHINGLE_BANDS, rows: SHINGLE_ROWS };
+    let hasher = MinHasher::new(bands.functions(), config.seed);
     Plan {
         text: config.text_options(),
         features: Features::Shingles { k: config.ngram },
         weights: config.weights,
         measure: Measure::Jaccard,
-        sketch: SketchPlan { min_values: Some(supershingles(config)), ..SketchPlan::default() },
+        sketch: SketchPlan { min_values: Some((hasher, bands)), ..SketchPlan::default() },
         search: Search::Bands,
         decision: Decision::Agreement { agree: config.agree },
         layout: None,
         survey: None,
     }
-}
-
-/// The sketch of Alg. B.
-pub(super) fn supershingles(config: &Config) -> (MinHasher, Bands) {
-    let bands = Bands { bands: SHINGLE_BANDS, rows: SHINGLE_ROWS };
-    (MinHasher::new(bands.functions(), config.seed), bands)
 }

@@ -71,7 +71,7 @@ impl FilterPlan {
     /// The share of a filter that is expected to be set by `elements` elements.
     #[must_use]
     pub fn fill(self, elements: f64) -> f64 {
-        1.0 - (-elements * f64::from(self.hashes) / f64::from(self.bits)).exp()
+        fill(f64::from(self.bits), elements, f64::from(self.hashes))
     }
 
     /// The share of its bits that a page of `elements` elements is expected to have in common with
@@ -79,13 +79,21 @@ impl FilterPlan {
     /// optimal number of functions (§2.3.1).
     #[must_use]
     pub fn false_match_ratio(self, elements: f64) -> f64 {
-        let fill = self.fill(elements);
-        if fill <= 0.0 {
-            return 0.0;
-        }
-        let inferred = elements * fill.powf(f64::from(self.hashes));
-        self.fill(inferred) / fill
+        false_match_ratio(f64::from(self.bits), elements, f64::from(self.hashes))
     }
+}
+
+/// The share of `bits` bits that is expected to be set.
+fn fill(bits: f64, elements: f64, hashes: f64) -> f64 {
+    1.0 - (-elements * hashes / bits).exp()
+}
+
+fn false_match_ratio(bits: f64, elements: f64, hashes: f64) -> f64 {
+    let set = fill(bits, elements, hashes);
+    if set <= 0.0 {
+        return 0.0;
+    }
+    fill(bits, elements * set.powf(hashes), hashes) / set
 }
 
 impl SharedBits {
@@ -133,13 +141,9 @@ mod tests {
         for (ratio, known) in
             [(1.0, 0.6973), (2.0, 0.4658), (4.0, 0.1929), (8.0, 0.0295), (10.0, 0.0113), (11.0, 0.0070)]
         {
-            // The formula for a real-valued number of functions, through a plan scaled up so far
-            // that rounding it to a whole one does not matter.
-            let optimal = ratio * std::f64::consts::LN_2;
-            let value = 2.0 * (1.0 - 0.5f64.powf(0.6185f64.powf(ratio)));
-            assert!((value - known).abs() < 6e-5, "{value} instead of {known}");
-            let fill = 1.0 - (-optimal / ratio).exp();
-            assert!((fill.powf(optimal) - 0.6185f64.powf(ratio)).abs() < 2e-4);
+            // At the optimal number of functions, which is no whole number.
+            let value = false_match_ratio(ratio * 1e6, 1e6, ratio * std::f64::consts::LN_2);
+            assert!((value - known).abs() < 1e-4, "{value} instead of {known}");
         }
     }
 

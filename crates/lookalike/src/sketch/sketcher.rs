@@ -22,6 +22,7 @@ use crate::spill::Fixed;
 use crate::text::PageReader;
 use crate::text::canonical::canonical;
 use crate::text::language::{self, Lang, Languages};
+use crate::text::mask::without_volatile;
 use crate::text::site::SiteRule;
 
 /// Titles longer than this are cut.
@@ -164,7 +165,11 @@ impl<'p> Sketcher<'p> {
             Features::Words => words_and_phrases(read.words, self.languages.of(language), &mut self.sequence),
             Features::Chunks(chunker) => {
                 self.text.clear();
-                canonical(&read.text, &mut self.text);
+                if self.plan.text.mask_volatile {
+                    canonical(&without_volatile(&read.text), &mut self.text);
+                } else {
+                    canonical(&read.text, &mut self.text);
+                }
                 chunker.chunks(self.text.as_bytes(), &mut self.ends, &mut self.sequence);
             }
             Features::Spots(spots) => {
@@ -309,18 +314,8 @@ mod tests {
         and that the violets would be blue. <img src=rose.png></p>";
 
     fn page(html: &str) -> RawPage<'_> {
-        RawPage {
-            source: 0,
-            record: 1,
-            offset: None,
-            length: 0,
-            id: None,
-            url: Some(Cow::Borrowed("http://www.garden.example.org/roses.html")),
-            title: None,
-            rank_value: None,
-            body: Body::Text(Cow::Borrowed(html)),
-            markup: Markup::Html,
-        }
+        let url = Cow::Borrowed("http://www.garden.example.org/roses.html");
+        RawPage { url: Some(url), ..RawPage::new(Body::Text(Cow::Borrowed(html)), Markup::Html) }
     }
 
     /// Everything a method makes of a page, as one number.

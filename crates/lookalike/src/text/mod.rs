@@ -54,7 +54,7 @@ pub struct ReadPage<'a> {
     pub block_ends: &'a [usize],
     /// The words that the tokens stand for, images left out. Only if asked for.
     pub words: &'a Words,
-    /// Its text.
+    /// Its text, as it is shown; nothing is left out of it.
     pub text: Cow<'a, str>,
     /// Its title, where the markup gives one.
     pub title: Option<&'a str>,
@@ -101,8 +101,6 @@ impl PageReader {
             // What a page with markup says is still what it shows.
             if has_markup { Cow::Borrowed(self.page.text.as_str()) } else { body }
         };
-        let text =
-            if self.options.mask_volatile { Cow::Owned(mask::without_volatile(&text).into_owned()) } else { text };
         ReadPage {
             tokens: &self.tokens,
             block_ends: &self.block_ends,
@@ -201,19 +199,8 @@ mod tests {
     use super::*;
     use term::term_token;
 
-    fn page<'a>(html: &'a str) -> RawPage<'a> {
-        RawPage {
-            source: 0,
-            record: 1,
-            offset: None,
-            length: 0,
-            id: None,
-            url: None,
-            title: None,
-            rank_value: None,
-            body: Body::Text(Cow::Borrowed(html)),
-            markup: Markup::Unknown,
-        }
+    fn page(html: &str) -> RawPage<'_> {
+        RawPage::new(Body::Text(Cow::Borrowed(html)), Markup::Unknown)
     }
 
     fn terms(words: &[&str]) -> Vec<Token> {
