@@ -120,17 +120,8 @@ pub fn options() -> Vec<Variant> {
 /// When the run fails.
 pub fn pair_counts(set: &Labelled, config: &Config) -> Result<(PairCounts, HashMap<String, PairCounts>, f64)> {
     let output = tempfile::tempdir()?;
-    let options = RunOptions {
-        inputs: vec![set.directory.to_string_lossy().into_owned()],
-        output: output.path().join("out"),
-        memory_bytes: 4 << 30,
-        threads: 2,
-        strict: false,
-        force: false,
-        jsonl: false,
-        copy_kept: false,
-        seeds: Vec::new(),
-    };
+    let input = set.directory.to_string_lossy().into_owned();
+    let options = RunOptions { threads: 2, ..RunOptions::new(vec![input], output.path().join("out")) };
     let started = Instant::now();
     dedup(config, &options, &Silent)?;
     let seconds = started.elapsed().as_secs_f64();

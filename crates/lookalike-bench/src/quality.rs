@@ -54,17 +54,8 @@ pub fn measure(texts: &[String], threshold: f64, directory: &Path) -> Result<Qua
     std::fs::write(&input, lines.concat())?;
     let config = Config { threshold, ..Config::default() };
     let output = directory.join(format!("out-{threshold}"));
-    let options = RunOptions {
-        inputs: vec![input.to_string_lossy().into_owned()],
-        output: output.clone(),
-        memory_bytes: 4 << 30,
-        threads: 2,
-        strict: true,
-        force: false,
-        jsonl: false,
-        copy_kept: false,
-        seeds: Vec::new(),
-    };
+    let input = input.to_string_lossy().into_owned();
+    let options = RunOptions { threads: 2, strict: true, ..RunOptions::new(vec![input], output.clone()) };
     let summary = dedup(&config, &options, &Silent)?.summary;
     let expected = all_pairs(texts, config.ngram, threshold, config.min_tokens as usize);
     let found = pairs_of(&output)?;

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use lookalike::config::Keep;
-use lookalike::read::Format;
+use lookalike::read::{Format, MimeTypes, Statuses};
 use lookalike::size::parse_bytes;
 
 /// Finds the pages that are the same page.
@@ -275,6 +275,11 @@ pub(crate) struct GroupArguments {
     #[arg(long)]
     pub(crate) copy_kept: bool,
 
+    /// In web archives, write dropped pages to DIR/kept as revisit records that name the page they
+    /// duplicate, instead of leaving them out
+    #[arg(long)]
+    pub(crate) revisit: bool,
+
     /// Write the tables as JSON lines too
     #[arg(long)]
     pub(crate) jsonl: bool,
@@ -302,6 +307,16 @@ pub(crate) struct ReadingArguments {
     /// Field with the date, for --keep newest [default: date, timestamp, …; files: when changed]
     #[arg(long, value_name = "FIELD")]
     pub(crate) date_field: Option<String>,
+
+    /// Status codes of the responses that are pages, in web archives: 200, 2xx, 200-299, any, or
+    /// several with commas
+    #[arg(long, value_name = "CODES", default_value = "200")]
+    pub(crate) status: Statuses,
+
+    /// Content types of the responses that are pages, in web archives: text/html, text/*, any, or
+    /// several with commas
+    #[arg(long, value_name = "TYPES", default_value = "text/html,application/xhtml+xml,text/plain")]
+    pub(crate) types: MimeTypes,
 
     /// Skip records larger than this
     #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = parse_bytes)]
@@ -368,6 +383,10 @@ pub(crate) struct ReclusterArguments {
     /// Copy kept page files instead of only listing them
     #[arg(long)]
     pub(crate) copy_kept: bool,
+
+    /// In web archives, write dropped pages as revisit records
+    #[arg(long)]
+    pub(crate) revisit: bool,
 
     /// Write into a directory that holds other things (they stay)
     #[arg(long)]

@@ -26,6 +26,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
         force: arguments.running.force,
         jsonl: arguments.groups.jsonl,
         copy_kept: arguments.groups.copy_kept,
+        revisit: arguments.groups.revisit,
         seeds: arguments.method.spots.seeds,
         output: arguments.output,
         inputs: arguments.inputs,

@@ -2,6 +2,7 @@
 
 use lookalike::config::{Antecedents, Config, Fields, Guess, Matching, Method, Weights, Within};
 use lookalike::error::Error;
+use lookalike::read::CaptureFilter;
 use lookalike::text::site::SiteRule;
 
 use crate::args::{
@@ -16,6 +17,8 @@ pub(crate) fn config(arguments: &DedupArguments) -> Result<Config, Error> {
     config.cluster = cluster_mode(arguments.groups.cluster);
     config.keep = arguments.groups.keep.clone();
     config.max_page_bytes = arguments.reading.max_page;
+    config.captures =
+        CaptureFilter { statuses: arguments.reading.status.clone(), types: arguments.reading.types.clone() };
     config.format = arguments.reading.format;
     config.fields = Fields {
         id: arguments.reading.id_field.clone(),

@@ -11,16 +11,15 @@ use crate::progress::Progress;
 use crate::table;
 
 pub(crate) fn run(arguments: &ReclusterArguments) -> Result<Ending> {
+    let input = arguments.directory.to_string_lossy().into_owned();
+    let output = arguments.output.clone().unwrap_or_else(|| arguments.directory.clone());
     let options = RunOptions {
-        inputs: vec![arguments.directory.to_string_lossy().into_owned()],
-        output: arguments.output.clone().unwrap_or_else(|| arguments.directory.clone()),
         memory_bytes: default_memory(),
         threads: available_threads(),
-        strict: false,
         force: arguments.force,
-        jsonl: false,
         copy_kept: arguments.copy_kept,
-        seeds: Vec::new(),
+        revisit: arguments.revisit,
+        ..RunOptions::new(vec![input], output)
     };
     let progress = Progress::new(&arguments.talking)?;
     let cluster = arguments.cluster.map(cluster_mode);

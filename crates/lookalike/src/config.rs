@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::feature::chunk::ChunkPlan;
 use crate::feature::spot::Antecedent;
-use crate::read::Format;
+use crate::read::{CaptureFilter, Format};
 use crate::text::TextOptions;
 use crate::text::site::SiteRule;
 
@@ -292,6 +292,8 @@ pub struct Config {
     pub bucket_limit: usize,
     /// Records larger than this are skipped and counted.
     pub max_page_bytes: u64,
+    /// Which records of a crawl are pages.
+    pub captures: CaptureFilter,
     /// Read every input as this format.
     pub format: Option<Format>,
     /// Names of the fields.
@@ -358,6 +360,7 @@ impl Config {
             exact_only: false,
             bucket_limit: 256,
             max_page_bytes: 64 << 20,
+            captures: CaptureFilter::default(),
             format: None,
             fields: Fields::default(),
             seed: 0x6c6f_6f6b_616c_696b,
@@ -533,8 +536,29 @@ pub struct RunOptions {
     pub jsonl: bool,
     /// Copy kept page files instead of only listing them.
     pub copy_kept: bool,
+    /// In crawls, write dropped pages as revisits of the pages that they duplicate.
+    pub revisit: bool,
     /// Files with the examples that seeded matching starts from.
     pub seeds: Vec<String>,
+}
+
+impl RunOptions {
+    /// A run with 2 GiB of memory, as many threads as there are processors, and nothing unusual.
+    #[must_use]
+    pub fn new(inputs: Vec<String>, output: PathBuf) -> RunOptions {
+        RunOptions {
+            inputs,
+            output,
+            memory_bytes: 2 << 30,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            strict: false,
+            force: false,
+            jsonl: false,
+            copy_kept: false,
+            revisit: false,
+            seeds: Vec::new(),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -544,7 +568,7 @@ mod tests {
     #[test]
     fn the_hash_is_the_same_on_every_machine_and_moves_with_the_config() {
         let config = Config::default();
-        assert_eq!(config.hash(), 0x7ddd_fab1_6c93_33b7, "stored in every result; a change needs a new format version");
+        assert_eq!(config.hash(), 0x707e_bc33_8f13_9d9d, "stored in every result; a change needs a new format version");
         assert_ne!(config.hash(), Config { threshold: 0.8, ..config.clone() }.hash());
         assert_ne!(config.hash(), Config { keep: Keep::Longest, ..config }.hash());
     }

@@ -134,6 +134,10 @@ pub enum SkipKind {
     BadJson,
     /// The record cannot be parsed as CSV.
     BadCsv,
+    /// The record of a crawl or a marked-up corpus is not one.
+    BadRecord,
+    /// A revisit refers to a record that is not in the input.
+    Revisit,
     /// The record has no text field.
     MissingField,
     /// A field is there, but is not of a type we can use.
@@ -155,6 +159,8 @@ impl SkipKind {
         match self {
             SkipKind::BadJson => "bad_json",
             SkipKind::BadCsv => "bad_csv",
+            SkipKind::BadRecord => "bad_record",
+            SkipKind::Revisit => "revisit",
             SkipKind::MissingField => "missing_field",
             SkipKind::WrongType => "wrong_type",
             SkipKind::InvalidUtf8 => "invalid_utf8",

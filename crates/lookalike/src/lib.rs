@@ -9,17 +9,7 @@
 //! use lookalike::config::{Config, RunOptions};
 //! use lookalike::observe::Silent;
 //!
-//! let options = RunOptions {
-//!     inputs: vec!["pages.jsonl".to_owned()],
-//!     output: "out".into(),
-//!     memory_bytes: 1 << 30,
-//!     threads: 2,
-//!     strict: false,
-//!     force: false,
-//!     jsonl: false,
-//!     copy_kept: false,
-//!     seeds: Vec::new(),
-//! };
+//! let options = RunOptions::new(vec!["pages.jsonl".to_owned()], "out".into());
 //! let outcome = lookalike::pipeline::dedup(&Config::default(), &options, &Silent)?;
 //! assert!(outcome.summary.kept <= outcome.summary.pages);
 //! # Ok::<(), lookalike::error::Error>(())

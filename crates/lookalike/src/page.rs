@@ -28,6 +28,19 @@ pub enum Body<'a> {
     Bytes(Cow<'a, [u8]>),
 }
 
+/// Names of a capture as numbers, 0 where it has none: its record id, its URL and time, the digest of
+/// its payload.
+pub type CaptureKeys = [u64; 3];
+
+/// Which capture a page of a crawl is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Capture {
+    /// Its own names.
+    pub own: CaptureKeys,
+    /// For a revisit, which has no text, the names of the capture that has it.
+    pub refers_to: Option<CaptureKeys>,
+}
+
 /// One page, as a reader hands it on.
 #[derive(Debug, Clone)]
 pub struct RawPage<'a> {
@@ -47,6 +60,10 @@ pub struct RawPage<'a> {
     pub title: Option<Cow<'a, str>>,
     /// The value of the field that the keep policy asks for.
     pub rank_value: Option<f64>,
+    /// The charset that the server named.
+    pub charset: Option<Cow<'a, str>>,
+    /// Which capture of a crawl it is.
+    pub capture: Option<Capture>,
     /// The text or markup itself.
     pub body: Body<'a>,
     /// How to read the body.
@@ -70,6 +87,8 @@ impl<'a> RawPage<'a> {
             url: None,
             title: None,
             rank_value: None,
+            charset: None,
+            capture: None,
             body,
             markup,
         }
@@ -88,6 +107,8 @@ impl<'a> RawPage<'a> {
             url: own(self.url),
             title: own(self.title),
             rank_value: self.rank_value,
+            charset: own(self.charset),
+            capture: self.capture,
             body: match self.body {
                 Body::Text(text) => Body::Text(Cow::Owned(text.into_owned())),
                 Body::Bytes(bytes) => Body::Bytes(Cow::Owned(bytes.into_owned())),

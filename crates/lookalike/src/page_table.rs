@@ -4,7 +4,7 @@
 //! it is, what it is called. Costs [`BYTES_A_PAGE`] of memory a page; this is the floor of
 //! `--memory`.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
 
 use rayon::prelude::*;
@@ -37,6 +37,8 @@ pub struct PageTable {
     strings: Spill<u8>,
     string_starts: Vec<u64>,
     renamed: HashMap<PageId, String>,
+    /// Revisits, each with the page that has its text; none if that is not in the input.
+    revisits: BTreeMap<PageId, Option<PageId>>,
 }
 
 /// One page's row, on its way into the table.
@@ -85,6 +87,7 @@ impl PageTable {
             strings: Spill::new(directory.join("page-strings"), limit_bytes),
             string_starts: vec![0],
             renamed: HashMap::new(),
+            revisits: BTreeMap::new(),
         }
     }
 
@@ -202,6 +205,48 @@ impl PageTable {
         Ok(renamed.len() as u64)
     }
 
+    /// Says that a page is a revisit of another one, whose text it shares. Without that one it is no
+    /// page.
+    pub fn set_revisit(&mut self, page: PageId, original: Option<PageId>) {
+        if let Some(original) = original {
+            let (at, original) = (page as usize, original as usize);
+            self.tokens[at] = self.tokens[original];
+            if let Some(&identity) = self.identity.get(original) {
+                self.identity[at] = identity;
+            }
+        }
+        self.revisits.insert(page, original);
+    }
+
+    /// All revisits, each with the page that has its text.
+    pub fn revisits(&self) -> impl Iterator<Item = (PageId, Option<PageId>)> + '_ {
+        self.revisits.iter().map(|(&page, &original)| (page, original))
+    }
+
+    /// The page that has the text of a revisit.
+    #[must_use]
+    pub fn original(&self, page: PageId) -> Option<PageId> {
+        self.revisits.get(&page).copied().flatten()
+    }
+
+    /// Whether this is a revisit.
+    #[must_use]
+    pub fn is_revisit(&self, page: PageId) -> bool {
+        self.revisits.contains_key(&page)
+    }
+
+    /// Whether this row is a page: all are, but revisits of something that is not in the input.
+    #[must_use]
+    pub fn is_page(&self, page: PageId) -> bool {
+        self.revisits.get(&page) != Some(&None)
+    }
+
+    /// Number of rows that are pages.
+    #[must_use]
+    pub fn page_count(&self) -> u64 {
+        (self.len() - self.revisits.values().filter(|original| original.is_none()).count()) as u64
+    }
+
     /// The record a page is.
     #[must_use]
     pub fn place(&self, page: PageId) -> WantedRecord {
@@ -246,6 +291,7 @@ mod tests {
             name: "a.jsonl".to_owned(),
             format: Format::Jsonl,
             compression: Compression::None,
+            by_member: false,
             bytes: 0,
         };
         // Also with strings on disk, and with a name that is already taken.

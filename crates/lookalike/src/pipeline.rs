@@ -4,6 +4,7 @@
 
 mod assign;
 mod first_reading;
+mod revisits;
 mod search;
 mod second_reading;
 
@@ -132,7 +133,7 @@ impl Run<'_> {
         let total_bytes = sources.list.iter().map(|source| source.bytes).sum();
         let mut sketched = self.stage(Stage::Read, total_bytes, |run| run.sketch_pages(&reading, &mut skipped))?;
         let skipped = skipped.finish()?;
-        if sketched.pages.is_empty() {
+        if sketched.pages.page_count() == 0 {
             return Err(no_pages(self.options, sources, &skipped.examples));
         }
         self.check_policy(&sketched.pages)?;
@@ -142,7 +143,9 @@ impl Run<'_> {
         let (ranks, sets, searched) = self.stage(Stage::Candidates, 0, |run| {
             let pages = &sketched.pages;
             let ranks = run.ranks(pages, &|page| is_seed(pages, page))?;
-            let sets = IdentitySets::new(&pages.identity, &pages.tokens, &|page| ranks.of(page));
+            let sets = IdentitySets::new(&pages.identity, &pages.tokens, &|page| !pages.is_revisit(page), &|page| {
+                ranks.of(page)
+            });
             let searched = if run.matches_in_order() {
                 search::Searched::default()
             } else {
@@ -212,6 +215,7 @@ impl Run<'_> {
             filters,
             repeated_ids,
             ignored_files: sources.ignored,
+            passed_over: &sketched.passed_over,
             skipped: &skipped,
             source_count: sources.list.len() as u64,
             source_bytes: total_bytes,
@@ -236,12 +240,17 @@ impl Run<'_> {
     /// starts with the examples.
     pub(crate) fn ranks(&self, pages: &PageTable, is_seed: &dyn Fn(PageId) -> bool) -> Result<Ranks> {
         if !self.matches_in_order() {
-            return Ok(Ranks::new(&pages.rank_keys));
+            let has_revisits = pages.revisits().next().is_some();
+            return Ok(if has_revisits {
+                Ranks::with_last(pages.len(), &pages.rank_keys, |page| pages.is_revisit(page))
+            } else {
+                Ranks::new(&pages.rank_keys)
+            });
         }
         let mut keys = Vec::with_capacity(pages.len());
         for page in (0..).take(pages.len()) {
             let key = seeded_order_key(&pages.id(page)?, self.config.seed);
-            keys.push((!is_seed(page), key));
+            keys.push((!is_seed(page), pages.is_revisit(page), key));
         }
         Ok(Ranks::by_key(&keys))
     }
@@ -306,6 +315,7 @@ pub(crate) fn new_reading<'s>(config: &Config, sources: &'s [Source]) -> Reading
         sources,
         names: FieldNames::new(&config.fields, &config.keep),
         max_page_bytes: config.max_page_bytes,
+        captures: config.captures.clone(),
         bytes_read: AtomicU64::new(0),
         buffers: Arc::default(),
     }

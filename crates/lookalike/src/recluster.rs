@@ -139,6 +139,7 @@ fn again(
         filters: stored.filters,
         repeated_ids: stored.repeated_ids,
         ignored_files: stored.ignored_files,
+        passed_over: &stored.passed_over,
         skipped: &skipped,
         source_count: stored.sources,
         source_bytes: stored.source_bytes,

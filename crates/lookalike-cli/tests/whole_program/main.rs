@@ -4,6 +4,8 @@
 mod bad_input;
 mod common;
 mod compare;
+mod crawl;
+mod crawl_damage;
 mod dedup;
 mod help;
 mod methods;

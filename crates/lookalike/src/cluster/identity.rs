@@ -19,16 +19,23 @@ pub struct IdentitySets {
 }
 
 impl IdentitySets {
-    /// Groups pages by hash; pages without tokens stay alone.
+    /// Groups pages by hash; pages without tokens stay alone. Pages of which `has_text` is false are
+    /// not the first of a set.
     #[must_use]
-    pub fn new(hashes: &[u128], tokens: &[u32], rank: &(dyn Fn(PageId) -> u32 + Sync)) -> IdentitySets {
+    pub fn new(
+        hashes: &[u128],
+        tokens: &[u32],
+        has_text: &dyn Fn(PageId) -> bool,
+        rank: &(dyn Fn(PageId) -> u32 + Sync),
+    ) -> IdentitySets {
         let mut order: Vec<(u128, PageId)> =
             hashes.iter().copied().zip(0..).filter(|&(_, page)| tokens[page as usize] > 0).collect();
         order.par_sort_unstable();
         let mut first: Vec<PageId> = (0..).take(hashes.len()).collect();
         for set in order.chunk_by(|a, b| a.0 == b.0) {
+            let leader = set.iter().find(|row| has_text(row.1)).unwrap_or(&set[0]).1;
             for &(_, page) in set {
-                first[page as usize] = set[0].1;
+                first[page as usize] = leader;
             }
         }
         IdentitySets::from_first(first, rank)
@@ -69,9 +76,11 @@ mod tests {
 
     #[test]
     fn equal_hashes_are_one_set_and_empty_pages_are_alone() {
-        let sets = IdentitySets::new(&[7, 9, 7, 0, 0, 9], &[3, 3, 3, 0, 0, 3], &|page| 10 - page);
+        let sets = IdentitySets::new(&[7, 9, 7, 0, 0, 9], &[3, 3, 3, 0, 0, 3], &|_| true, &|page| 10 - page);
         assert_eq!(sets.first, [0, 1, 0, 3, 4, 1]);
         assert_eq!(sets.count, 4);
         assert_eq!((sets.best[0], sets.best[1], sets.best[3]), (2, 5, 3));
+        let sets = IdentitySets::new(&[7, 9, 7], &[3, 3, 3], &|page| page != 0, &|page| page);
+        assert_eq!(sets.first, [2, 1, 2]);
     }
 }

@@ -1,16 +1,18 @@
 //! The first reading: every page once, for its identity, its tokens, its sketch and its strings.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
 use crate::cluster::rank::rank_key;
 use crate::config::Config;
-use crate::error::{Result, SkippedRecord};
-use crate::page::{PageId, RawPage};
+use crate::error::{Result, SkipKind, SkippedRecord};
+use crate::page::{Capture, PageId, RawPage};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::parallel::in_order;
 use crate::pipeline::Run;
-use crate::read::{Batch, Reading, Source};
+use crate::pipeline::revisits::Captures;
+use crate::read::{Batch, NoPage, Reading, Source};
 use crate::report::skipped::SkippedLog;
 use crate::sketch::sketcher::Sketcher;
 use crate::spill::Spill;
@@ -25,6 +27,8 @@ pub(super) struct Sketched {
     pub(super) sets: Option<PageSets>,
     /// Pages that are long enough and have no feature all the same, ascending.
     pub(super) featureless: Vec<PageId>,
+    /// Records that are no pages, by what they are.
+    pub(super) passed_over: BTreeMap<String, u64>,
 }
 
 impl Run<'_> {
@@ -40,6 +44,8 @@ impl Run<'_> {
         let keeps_features = self.plan.keeps_features() && !is_exact_only;
         let mut sets = keeps_features.then(|| PageSets::for_plan(work, self.spill_limit(0.4), self.plan));
         let mut featureless = Vec::new();
+        let mut passed_over = BTreeMap::new();
+        let mut captures = Captures::default();
         let mut bytes_seen = 0;
         in_order(
             self.options.threads,
@@ -52,7 +58,8 @@ impl Run<'_> {
                         Ok(page) => {
                             out.push(&page, sketcher, &reading.sources[page.source as usize], self.config);
                         }
-                        Err(record) => out.skipped.push(record),
+                        Err(NoPage::Skipped(record)) => out.skipped.push(record),
+                        Err(NoPage::Other(what)) => *out.passed_over.entry(what.to_owned()).or_default() += 1,
                     }
                     Ok(())
                 })?;
@@ -66,6 +73,10 @@ impl Run<'_> {
                 let count = batch.rows.len() as u64;
                 let from = PageId::try_from(pages.len()).unwrap_or(PageId::MAX);
                 featureless.extend(batch.featureless.iter().map(|row| row + from));
+                captures.extend(batch.captures.iter().map(|&(row, capture)| (row + from, capture)));
+                for (what, count) in &batch.passed_over {
+                    *passed_over.entry(what.clone()).or_default() += count;
+                }
                 batch.append_to(&mut pages, &mut columns, sets.as_mut())?;
                 self.check_floor(pages.len() as u64)?;
                 let bytes_read = reading.bytes_read.load(Ordering::Relaxed);
@@ -77,7 +88,27 @@ impl Run<'_> {
         pages.finish()?;
         columns.iter_mut().try_for_each(Spill::finish)?;
         sets.iter_mut().try_for_each(PageSets::finish)?;
-        Ok(Sketched { pages, columns, sets, featureless })
+        captures.resolve(&mut pages);
+        for (page, _) in pages.revisits().filter(|(_, original)| original.is_none()) {
+            let record = lost_revisit(reading, &pages, page);
+            self.observer.skipped(&record);
+            skipped.add(&record)?;
+        }
+        Ok(Sketched { pages, columns, sets, featureless, passed_over })
+    }
+}
+
+/// A revisit of something that is not in the input.
+fn lost_revisit(reading: &Reading<'_>, pages: &PageTable, page: PageId) -> SkippedRecord {
+    let place = pages.place(page);
+    SkippedRecord {
+        kind: SkipKind::Revisit,
+        source: reading.sources[place.source as usize].display.clone(),
+        record: Some(place.record),
+        byte: place.offset,
+        reason: "says that a page was the same as in another capture, which is not among the pages of the input"
+            .to_owned(),
+        first_bytes: pages.id(page).unwrap_or_default(),
     }
 }
 
@@ -89,6 +120,9 @@ struct SketchedBatch {
     sets: Option<SetBatch>,
     row_columns: Vec<u64>,
     featureless: Vec<PageId>,
+    /// The captures of a crawl, by row.
+    captures: Vec<(PageId, Capture)>,
+    passed_over: BTreeMap<String, u64>,
     skipped: Vec<SkippedRecord>,
 }
 
@@ -114,11 +148,16 @@ impl SketchedBatch {
             sets: keeps_features.then(SetBatch::default),
             row_columns: Vec::new(),
             featureless: Vec::new(),
+            captures: Vec::new(),
+            passed_over: BTreeMap::new(),
             skipped: Vec::new(),
         }
     }
 
     fn push(&mut self, page: &RawPage<'_>, sketcher: &mut Sketcher<'_>, source: &Source, config: &Config) {
+        let row = PageId::try_from(self.rows.len()).unwrap_or(PageId::MAX);
+        self.captures.extend(page.capture.map(|capture| (row, capture)));
+        let is_revisit = page.capture.is_some_and(|capture| capture.refers_to.is_some());
         let facts = sketcher.read(page);
         let start = self.strings.len();
         match page.id.as_deref() {
@@ -135,7 +174,8 @@ impl SketchedBatch {
             length: page.length,
             tokens: facts.tokens,
             identity: facts.identity,
-            rank_key: rank_key(config, page, facts.tokens),
+            // A revisit has nothing that could be kept in place of its original.
+            rank_key: rank_key(config, page, facts.tokens).map(|key| if is_revisit { f64::INFINITY } else { key }),
             id_bytes,
             url_bytes: page.url.as_deref().map(str::len),
             title_bytes: facts.title.map(str::len),
@@ -150,7 +190,6 @@ impl SketchedBatch {
             }
             self.columns.iter_mut().zip(&self.row_columns).for_each(|(column, &value)| column.push(value));
         }
-        let row = PageId::try_from(self.rows.len() - 1).unwrap_or(PageId::MAX);
         if is_long_enough && sketcher.sequence().is_empty() {
             self.featureless.push(row);
         }

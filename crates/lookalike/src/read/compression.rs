@@ -69,6 +69,22 @@ impl Compression {
         })
     }
 
+    /// `bytes` as a member of its own.
+    ///
+    /// # Errors
+    /// When the encoder cannot be set up.
+    pub fn pack(self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        match self {
+            Compression::None => Ok(bytes.to_vec()),
+            Compression::Gzip => {
+                let mut encoder = GzEncoder::new(Vec::new(), GzipLevel::new(GZIP_LEVEL));
+                encoder.write_all(bytes)?;
+                encoder.finish()
+            }
+            Compression::Zstd => zstd::stream::encode_all(bytes, ZSTD_LEVEL),
+        }
+    }
+
     /// Runs `fill` with a writer that compresses into `file`, and closes the stream.
     ///
     /// # Errors

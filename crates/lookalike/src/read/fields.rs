@@ -73,6 +73,12 @@ impl FieldNames {
         self.names.iter().find(|row| row.0 == role).map_or(String::new(), |row| row.1.join(", "))
     }
 
+    /// The field that the keep policy ranks by.
+    #[must_use]
+    pub fn rank_field(&self) -> Option<&str> {
+        self.names.iter().find(|row| row.0 == Role::Rank)?.1.first().map(String::as_str)
+    }
+
     /// The columns of a table by role: for each role the best one there is.
     #[must_use]
     pub fn columns(&self, header: &[String]) -> Columns {

@@ -18,6 +18,10 @@ pub enum Format {
     Csv,
     /// Tab-separated values with a header.
     Tsv,
+    /// Web archive, WARC 0.17 to 1.1, and the texts of Common Crawl (WET).
+    Warc,
+    /// Web archive, ARC.
+    Arc,
     /// One HTML page a file.
     Html,
     /// One text a file.
@@ -26,11 +30,13 @@ pub enum Format {
 
 impl Format {
     /// All of them, each with its name, usual endings, and what it is.
-    pub const ALL: [(Format, &'static str, &'static [&'static str], &'static str); 6] = [
+    pub const ALL: [(Format, &'static str, &'static [&'static str], &'static str); 8] = [
         (Format::Jsonl, "jsonl", &["jsonl", "ndjson", "json"], "a JSON object a line"),
         (Format::Parquet, "parquet", &["parquet"], "Apache Parquet, a page a row"),
         (Format::Csv, "csv", &["csv"], "comma-separated values with a header line"),
         (Format::Tsv, "tsv", &["tsv", "tab"], "tab-separated values with a header line"),
+        (Format::Warc, "warc", &["warc", "wet"], "web archive, WARC 0.17 to 1.1; also WET"),
+        (Format::Arc, "arc", &["arc"], "web archive, ARC version 1"),
         (Format::Html, "html", &["html", "htm", "xhtml", "shtml"], "a page a file"),
         (Format::Text, "text", &["txt", "text", "md"], "a text a file"),
     ];
@@ -45,6 +51,12 @@ impl Format {
     #[must_use]
     pub fn list() -> String {
         Self::ALL.map(|row| row.1).join(", ") + " (each plain, gzip or zstd; Parquet as it is)"
+    }
+
+    /// Whether it holds what a crawler fetched, record by record.
+    #[must_use]
+    pub fn is_crawl(self) -> bool {
+        matches!(self, Format::Warc | Format::Arc)
     }
 
     /// Whether each file is one page.
@@ -69,8 +81,11 @@ impl Format {
         if head.starts_with(b"PAR1") {
             return Ok(Format::Parquet);
         }
-        if head.starts_with(b"WARC/") || head.starts_with(b"filedesc://") {
-            return Err("is a web archive (WARC or ARC), which this version does not read".to_owned());
+        if start.starts_with(b"WARC/") {
+            return Ok(Format::Warc);
+        }
+        if head.starts_with(b"filedesc://") {
+            return Ok(Format::Arc);
         }
         if start.starts_with(b"[") && memchr::memchr(b'{', &start[..start.len().min(64)]).is_some() {
             return Err("is one JSON array; write one object a line instead (jq -c '.[]' FILE > FILE.jsonl)".to_owned());
@@ -173,7 +188,8 @@ mod tests {
         assert_eq!(Format::by_content(b"id\ttext\r\n1\ta\r\n"), Ok(Format::Tsv));
         assert_eq!(Format::by_content(b"Dear text, dear id\nhello, you"), Ok(Format::Text));
         assert!(Format::by_content(b"[{\"text\": 1}]").is_err_and(|reason| reason.contains("jq")));
-        assert!(Format::by_content(b"WARC/1.0\r\n").is_err());
+        assert_eq!(Format::by_content(b"WARC/1.0\r\n"), Ok(Format::Warc));
+        assert_eq!(Format::by_content(b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain 1300\n"), Ok(Format::Arc));
         assert!(Format::by_content(b"\x7fELF\0\0\0\0\0\0").is_err());
     }
 }

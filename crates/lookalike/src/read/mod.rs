@@ -3,40 +3,48 @@
 //! In: sources. Out: batches of records, made by one thread and parsed by many; every record is
 //! handed on as a [`RawPage`] or as a [`SkippedRecord`] that says what is wrong with it. A second
 //! reading of chosen records ([`Wanted`]) seeks where the source allows it. A reader is one file
-//! in this folder; web archives will be two more.
+//! in this folder.
 
+mod arc;
+mod batch;
 pub mod buffer;
+mod capture;
 pub mod compression;
+pub(crate) mod crawl;
 mod csv;
 pub mod fields;
 pub mod format;
+mod http;
 mod jsonl;
 mod parquet;
 mod source;
+mod source_file;
 mod source_names;
 mod stream;
+mod unpack;
+mod warc;
 
+pub use batch::{Batch, Found, NoPage};
+pub use capture::{CaptureFilter, MimeTypes, Statuses};
+pub(crate) use capture::{NEAR_PROFILE, record_names};
 pub use format::Format;
+pub(crate) use http::head_length;
 pub(crate) use parquet::{guarded, open_file as open_parquet};
 pub use source::{STDIN, Source, Sources, discover, known_source};
+pub(crate) use source_file::SourceFile;
+pub(crate) use unpack::Unpacker;
+pub(crate) use warc::head as warc_head;
 
-use std::borrow::Cow;
-use std::fs::{self, File};
 use std::io::Read;
-use std::os::unix::fs::FileExt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::UNIX_EPOCH;
-
-use memchr::memchr;
+use std::sync::atomic::AtomicU64;
 
 use crate::error::{Result, SkipKind, SkippedRecord};
-use crate::page::{Body, Markup, PageId, RawPage};
+use crate::page::PageId;
 use crate::parallel::JobSender;
-use buffer::{Buffer, BufferPool};
-use compression::Compression;
+use batch::Content;
+use buffer::BufferPool;
 use fields::FieldNames;
-use jsonl::Line;
 
 /// Page files in one batch, at most this many and about this many bytes.
 const BATCH_FILES: usize = 64;
@@ -52,6 +60,8 @@ pub struct Reading<'a> {
     pub names: FieldNames,
     /// Records larger than this are skipped.
     pub max_page_bytes: u64,
+    /// Which records of a crawl are pages.
+    pub captures: CaptureFilter,
     /// Bytes taken from disk so far, for whoever shows progress.
     pub bytes_read: AtomicU64,
     /// Buffers that batches have been done with.
@@ -87,26 +97,6 @@ impl Wanted {
             .map(|at| self.0[at].page)
     }
 }
-
-/// A piece of work: some records of one source, or some page files.
-pub struct Batch {
-    source: u32,
-    content: Content,
-    /// If given, only these records are parsed.
-    only: Option<Arc<Vec<u64>>>,
-}
-
-enum Content {
-    Lines { bytes: Buffer, first_record: u64, offset: u64 },
-    Table { bytes: Buffer, ends: Vec<usize>, first_record: u64, offset: u64, header: Arc<csv::Header> },
-    Rows { rows: parquet::Rows, first_record: u64 },
-    Seek { records: Vec<WantedRecord>, header: Option<Arc<csv::Header>> },
-    Files(Vec<u32>),
-    Skipped(SkippedRecord),
-}
-
-/// What a batch is made of: pages, and records that are none.
-pub type Found<'a> = Result<RawPage<'a>, SkippedRecord>;
 
 impl Reading<'_> {
     /// Hands all records of all sources to `jobs`, in order.
@@ -169,7 +159,7 @@ impl Reading<'_> {
                     rest = later;
                 }
                 go_on
-            } else if source.compression == Compression::None && records[0].offset.is_some() {
+            } else if source.is_seekable() && records.iter().all(|wanted| wanted.offset.is_some()) {
                 let header = match source.format {
                     Format::Csv | Format::Tsv => match stream::header(self, here) {
                         Ok((header, _)) => Some(Arc::new(header)),
@@ -211,6 +201,7 @@ impl Reading<'_> {
             Format::Jsonl => stream::lines(self, source, &mut send),
             Format::Csv | Format::Tsv => stream::table(self, source, &mut send),
             Format::Parquet => stream::rows(self, source, &mut send),
+            Format::Warc | Format::Arc => crawl::records(self, source, &mut send),
             Format::Html | Format::Text => true, // page files are batched by their callers
         }
     }
@@ -235,218 +226,12 @@ impl Reading<'_> {
         )
     }
 
+    fn file(&self, source: &Source) -> std::io::Result<SourceFile<'_>> {
+        SourceFile::counted(source, &self.bytes_read)
+    }
+
     fn open(&self, source: &Source) -> std::io::Result<Box<dyn Read + Send + '_>> {
-        source.compression.decode(Counted { inner: File::open(&source.path)?, bytes: &self.bytes_read })
-    }
-}
-
-impl Batch {
-    /// Parses the batch: `visit` sees every page and every record that is none, in order.
-    ///
-    /// # Errors
-    /// What `visit` returns.
-    pub fn visit(&self, reading: &Reading<'_>, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
-        let wanted = |record: u64| self.only.as_ref().is_none_or(|only| only.binary_search(&record).is_ok());
-        match &self.content {
-            Content::Skipped(skipped) => visit(Err(skipped.clone())),
-            Content::Lines { bytes, first_record, offset } => {
-                let (mut at, mut record) = (0, *first_record);
-                while at < bytes.len() {
-                    let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |length| at + length + 1);
-                    if wanted(record) {
-                        let place = Place { record, offset: Some(offset + at as u64), bytes: &bytes[at..end] };
-                        self.visit_line(reading, &place, visit)?;
-                    }
-                    at = end;
-                    record += 1;
-                }
-                Ok(())
-            }
-            Content::Table { bytes, ends, first_record, offset, header } => {
-                let mut parser = csv::RecordParser::new(header.delimiter);
-                let mut at = 0;
-                for (&end, record) in ends.iter().zip(*first_record..) {
-                    if wanted(record) {
-                        let place = Place { record, offset: Some(offset + at as u64), bytes: &bytes[at..end] };
-                        self.visit_record(reading, &place, header, &mut parser, visit)?;
-                    }
-                    at = end;
-                }
-                Ok(())
-            }
-            Content::Rows { rows, first_record } => {
-                for (at, record) in (0..rows.len()).zip(*first_record..) {
-                    if wanted(record) {
-                        let line = rows.line(at, &reading.names);
-                        let length = line.as_ref().map_or(0, |line| line.text.len() as u64);
-                        let place = Place { record, offset: None, bytes: &[] };
-                        self.hand_on(reading, &place, length, || line, visit)?;
-                    }
-                }
-                Ok(())
-            }
-            Content::Seek { records, header } => self.visit_seek(reading, records, header.as_deref(), visit),
-            Content::Files(sources) => {
-                let mut bytes = Vec::new();
-                sources.iter().try_for_each(|&source| visit_file(reading, source, &mut bytes, visit))
-            }
-        }
-    }
-
-    fn visit_line(
-        &self,
-        reading: &Reading<'_>,
-        place: &Place<'_>,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let mut line = place.bytes.trim_ascii();
-        if place.offset == Some(0) {
-            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        }
-        if line.is_empty() {
-            return Ok(());
-        }
-        self.hand_on(reading, place, place.bytes.len() as u64, || jsonl::parse(line, &reading.names), visit)
-    }
-
-    fn visit_record(
-        &self,
-        reading: &Reading<'_>,
-        place: &Place<'_>,
-        header: &csv::Header,
-        parser: &mut csv::RecordParser,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        if matches!(place.bytes, b"" | b"\n" | b"\r\n") {
-            return Ok(());
-        }
-        let length = place.bytes.len() as u64;
-        self.hand_on(reading, place, length, || parser.line(place.bytes, header, &reading.names), visit)
-    }
-
-    fn visit_seek(
-        &self,
-        reading: &Reading<'_>,
-        records: &[WantedRecord],
-        header: Option<&csv::Header>,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let source = &reading.sources[self.source as usize];
-        let mut parser = csv::RecordParser::new(header.map_or(b',', |header| header.delimiter));
-        let mut bytes = Vec::new();
-        let file = File::open(&source.path);
-        for wanted in records {
-            let length = usize::try_from(wanted.length).unwrap_or(usize::MAX);
-            bytes.resize(length, 0);
-            let read = match &file {
-                Ok(file) => {
-                    file.read_exact_at(&mut bytes, wanted.offset.unwrap_or(0)).map_err(|error| error.to_string())
-                }
-                Err(error) => Err(error.to_string()),
-            };
-            if let Err(error) = read {
-                let problem = (SkipKind::Unreadable, format!("cannot be read again: {error}"));
-                visit(Err(reading.skipped(self.source, Some(wanted.record), wanted.offset, problem, &[])))?;
-                continue;
-            }
-            reading.bytes_read.fetch_add(wanted.length, Ordering::Relaxed);
-            let place = Place { record: wanted.record, offset: wanted.offset, bytes: &bytes };
-            match header {
-                Some(header) => self.visit_record(reading, &place, header, &mut parser, visit)?,
-                None => self.visit_line(reading, &place, visit)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// The one place where a parsed record of any format becomes a page, or is skipped.
-    fn hand_on<'l>(
-        &self,
-        reading: &Reading<'_>,
-        place: &Place<'_>,
-        length: u64,
-        parse: impl FnOnce() -> Result<Line<'l>, (SkipKind, String)>,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let line = if length > reading.max_page_bytes { Err(reading.too_large(length)) } else { parse() };
-        match line {
-            Ok(line) => visit(Ok(RawPage {
-                source: self.source,
-                record: place.record,
-                offset: place.offset,
-                length,
-                id: line.id.filter(|id| !id.is_empty()),
-                url: line.url.filter(|url| !url.is_empty()),
-                title: line.title.filter(|title| !title.is_empty()),
-                rank_value: line.rank_value,
-                body: Body::Text(line.text),
-                markup: line.markup,
-            })),
-            Err(problem) => {
-                visit(Err(reading.skipped(self.source, Some(place.record), place.offset, problem, place.bytes)))
-            }
-        }
-    }
-}
-
-/// Where a record was found.
-struct Place<'a> {
-    record: u64,
-    offset: Option<u64>,
-    bytes: &'a [u8],
-}
-
-/// Reads a page file, decompressed, up to the size limit.
-fn visit_file(
-    reading: &Reading<'_>,
-    index: u32,
-    bytes: &mut Vec<u8>,
-    visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-) -> Result<()> {
-    let source = &reading.sources[index as usize];
-    bytes.clear();
-    let limit = reading.max_page_bytes.saturating_add(1);
-    let read = reading.open(source).and_then(|reader| reader.take(limit).read_to_end(bytes));
-    if let Err(error) = read {
-        let kind = if source.compression == Compression::None { SkipKind::Unreadable } else { SkipKind::Damaged };
-        return visit(Err(reading.skipped(
-            index,
-            None,
-            Some(bytes.len() as u64),
-            (kind, format!("cannot be read: {error}")),
-            bytes,
-        )));
-    }
-    let length = bytes.len() as u64;
-    if length > reading.max_page_bytes {
-        return visit(Err(reading.skipped(index, None, Some(0), reading.too_large(length), bytes)));
-    }
-    let modified = || fs::metadata(&source.path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok();
-    visit(Ok(RawPage {
-        source: index,
-        record: 1,
-        offset: Some(0),
-        length,
-        id: Some(Cow::Borrowed(&source.name)),
-        url: None,
-        title: None,
-        rank_value: if reading.names.rank_is_date { modified().map(|age| age.as_secs_f64()) } else { None },
-        body: Body::Bytes(Cow::Borrowed(bytes)),
-        markup: if source.format == Format::Html { Markup::Html } else { Markup::Text },
-    }))
-}
-
-/// Counts what is read from a file.
-struct Counted<'a, R> {
-    inner: R,
-    bytes: &'a AtomicU64,
-}
-
-impl<R: Read> Read for Counted<'_, R> {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        let count = self.inner.read(buffer)?;
-        self.bytes.fetch_add(count as u64, Ordering::Relaxed);
-        Ok(count)
+        source.compression.decode(self.file(source)?)
     }
 }
 

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::read::compression::Compression;
+use crate::read::crawl;
 use crate::read::format::{Format, is_no_page};
 use crate::read::source_names::{assign_names, readable};
 
@@ -33,8 +34,18 @@ pub struct Source {
     pub format: Format,
     /// How it is packed.
     pub compression: Compression,
+    /// Whether every record is compressed by itself, so that each has a place in the file (crawls).
+    pub by_member: bool,
     /// Its size on disk.
     pub bytes: u64,
+}
+
+impl Source {
+    /// Whether a record can be read from its place, without what comes before it.
+    #[must_use]
+    pub fn is_seekable(&self) -> bool {
+        self.compression == Compression::None || self.by_member
+    }
 }
 
 /// All sources of a run.
@@ -266,7 +277,9 @@ fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result
         name = format!("{name}.{}{}", format.name(), compression.ending());
     }
     let bytes = fs::metadata(&path).map_err(Error::io(&path, "read"))?.len();
-    sources.list.push(Source { display, name, path, format, compression, bytes });
+    let mut source = Source { display, name, path, format, compression, by_member: false, bytes };
+    source.by_member = crawl::is_by_member(&source);
+    sources.list.push(source);
     Ok(())
 }
 

@@ -79,6 +79,7 @@ mod tests {
                 name: (*name).to_owned(),
                 format: Format::Jsonl,
                 compression: Compression::None,
+                by_member: false,
                 bytes: 0,
             })
             .collect();

@@ -10,11 +10,12 @@ use std::sync::atomic::Ordering;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::error::{SkipKind, SkippedRecord};
+use crate::read::batch::Content;
 use crate::read::buffer::{Buffer, BufferPool};
 use crate::read::compression::Compression;
 use crate::read::csv::{Header, Splitter};
 use crate::read::parquet::RowReader;
-use crate::read::{Content, Format, Reading};
+use crate::read::{Format, Reading};
 
 /// Bytes in a batch of lines.
 const CHUNK_BYTES: usize = 1 << 20;

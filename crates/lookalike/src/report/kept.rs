@@ -14,15 +14,16 @@ use arrow_select::filter::filter_record_batch;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::file::properties::WriterProperties;
 
+use crate::config::RunOptions;
 use crate::error::{Error, Result};
 use crate::page::PageId;
 use crate::read::compression::Compression;
 use crate::read::{Format, Source, guarded, open_parquet as open_file};
-use crate::report::Findings;
 use crate::report::table::parquet_error;
+use crate::report::{Findings, kept_crawl};
 
 /// Writes the folder.
-pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool) -> Result<()> {
+pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Result<()> {
     fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
     let mut list = String::new();
     // Examples are not part of what is cleaned.
@@ -34,7 +35,7 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool)
             if pages.into_iter().any(is_kept) {
                 list.push_str(&source.display);
                 list.push('\n');
-                if copy_pages {
+                if options.copy_kept {
                     create_parent(&target)?;
                     fs::copy(&source.path, &target).map_err(Error::io(&target, "write"))?;
                 }
@@ -43,6 +44,7 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, copy_pages: bool)
         }
         create_parent(&target)?;
         match source.format {
+            Format::Warc | Format::Arc => kept_crawl::write(findings, index, &target, options.revisit)?,
             Format::Parquet => {
                 let kept: Vec<u64> =
                     pages.filter(|&page| is_kept(page)).map(|page| findings.pages.place(page).record).collect();
@@ -129,7 +131,7 @@ fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<
     if is_short { Err(shorter(source)) } else { Ok(()) }
 }
 
-fn shorter(source: &Source) -> Error {
+pub(super) fn shorter(source: &Source) -> Error {
     let reason =
         "is shorter than it was when it was read; run lookalike dedup again when nothing writes to it".to_owned();
     Error::BadResult { path: source.path.clone(), reason }

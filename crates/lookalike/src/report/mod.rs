@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod diff;
 mod html;
 pub(crate) mod kept;
+mod kept_crawl;
 mod plots;
 pub(crate) mod read_back;
 pub mod run;
@@ -15,6 +16,7 @@ pub mod summary;
 pub mod table;
 mod tables;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::candidate::inverted::Collisions;
@@ -65,6 +67,8 @@ pub struct Findings<'a> {
     pub repeated_ids: u64,
     /// Files that are no pages.
     pub ignored_files: u64,
+    /// Records that are no pages, by what they are.
+    pub passed_over: &'a BTreeMap<String, u64>,
     /// Records that could not be used.
     pub skipped: &'a Skipped,
     /// Sources, also those without pages.
@@ -135,7 +139,7 @@ pub fn write_clusters(
     observer: &dyn Observer,
 ) -> Result<Summary> {
     tables::write_clusters(findings, directory, options.jsonl, observer)?;
-    kept::write(findings, &directory.join("kept"), options.copy_kept)?;
+    kept::write(findings, &directory.join("kept"), options)?;
     let summary = Summary::new(findings)?;
     html::write(findings, &summary, &directory.join("report.html"))?;
     let path = directory.join("summary.json");

@@ -1,6 +1,6 @@
 //! A result directory → what was found, for commands that work on results.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
@@ -28,6 +28,8 @@ pub(crate) struct StoredSummary {
     pub(crate) capped_buckets: u64,
     pub(crate) capped: Vec<Capped>,
     pub(crate) ignored_files: u64,
+    #[serde(default)]
+    pub(crate) passed_over: BTreeMap<String, u64>,
     pub(crate) repeated_ids: u64,
     pub(crate) candidate_pairs: u64,
     pub(crate) candidate_pages: u64,
@@ -88,11 +90,14 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         ids: PageIds::default(),
     };
     let mut identities: Vec<String> = Vec::new();
+    let mut revisits: Vec<(PageId, String)> = Vec::new();
     for_each_batch(&directory.join("pages.parquet"), |batch| {
         let (id, source, identity) = (text(batch, "id")?, text(batch, "source")?, text(batch, "identity")?);
         let (url, title) = (text(batch, "url")?, text(batch, "title")?);
         let (record, offset, length, tokens) =
             (whole(batch, "record")?, whole(batch, "offset")?, whole(batch, "length")?, whole(batch, "tokens")?);
+        // Results of the first version have no such column.
+        let revisit_of = text(batch, "revisit_of").ok();
         for row in 0..batch.num_rows() {
             if stored.sources.last().is_none_or(|last| last != source.value(row)) {
                 stored.sources.push(source.value(row).to_owned());
@@ -103,6 +108,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
             let optional =
                 |column: &arrow_array::StringArray| column.is_valid(row).then(|| column.value(row).to_owned());
             let (url, title) = (optional(url), optional(title));
+            revisits.extend(revisit_of.and_then(optional).map(|original| (page, original)));
             stored.pages.push(&NewPage {
                 source: u32::try_from(stored.sources.len() - 1).unwrap_or(u32::MAX),
                 record: record.value(row),
@@ -117,6 +123,10 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         Ok(())
     })?;
     stored.pages.finish()?;
+    for (page, original) in revisits {
+        let original = stored.ids.page(&original, directory)?;
+        stored.pages.set_revisit(page, Some(original));
+    }
     stored.first = identities.iter().map(|identity| stored.ids.page(identity, directory)).collect::<Result<_>>()?;
     Ok(stored)
 }

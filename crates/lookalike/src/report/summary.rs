@@ -40,6 +40,12 @@ pub struct Summary {
     pub files: Vec<SourceFile>,
     /// Files in directories that are plainly no pages.
     pub ignored_files: u64,
+    /// Records of crawls that are no pages, by what they are.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub passed_over: BTreeMap<String, u64>,
+    /// Pages that are revisits of others, and counted among `pages`.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub revisits: u64,
     /// Pages.
     pub pages: u64,
     /// Pages that were kept.
@@ -201,11 +207,12 @@ impl Summary {
         let pages = findings.pages;
         let mut kinds: BTreeMap<&'static str, u64> = Kind::ALL.iter().map(|kind| (kind.name(), 0)).collect();
         // Examples are not part of what is cleaned.
-        let total = u64::from(pages.pages_of(u32::try_from(findings.first_seed).unwrap_or(u32::MAX)).start);
-        let seed_pages = pages.len() as u64 - total;
-        for (_, fate) in (0..total).zip(findings.fates) {
+        let first_seed = pages.pages_of(u32::try_from(findings.first_seed).unwrap_or(u32::MAX)).start;
+        for (_, fate) in (0..first_seed).zip(findings.fates).filter(|(page, _)| pages.is_page(*page)) {
             *kinds.entry(fate.kind.name()).or_default() += 1;
         }
+        let total = kinds.values().sum();
+        let seed_pages = pages.page_count() - total;
         let dropped = kinds["exact"] + kinds["near"] + kinds["contained"];
         let sizes = findings.cluster_sizes();
         let mut capped = findings.earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.capped.clone());
@@ -223,11 +230,13 @@ impl Summary {
             source_bytes: findings.source_bytes,
             files: findings.earlier.as_ref().map_or_else(|| source_files(findings), |earlier| earlier.files.clone()),
             ignored_files: findings.ignored_files,
+            passed_over: findings.passed_over.clone(),
+            revisits: pages.revisits().filter(|(_, original)| original.is_some()).count() as u64,
             pages: total,
             kept: total - dropped,
             dropped,
             kinds,
-            identity_sets: findings.sets.count as u64,
+            identity_sets: findings.sets.count as u64 - (pages.len() as u64 - pages.page_count()),
             repeated_ids: findings.repeated_ids,
             seeds: seeds(findings),
             seed_pages,
@@ -293,7 +302,7 @@ fn source_files(findings: &Findings<'_>) -> Vec<SourceFile> {
         name: source.name.clone(),
         format: source.format,
         bytes: source.bytes,
-        pages: findings.pages.pages_of(index).len() as u64,
+        pages: findings.pages.pages_of(index).filter(|&page| findings.pages.is_page(page)).count() as u64,
     };
     sources.map(describe).collect()
 }

@@ -9,7 +9,7 @@ use crate::report::Findings;
 use crate::report::table::{Cell, ColumnType, TableWriter};
 use crate::spill::Scratch;
 
-const PAGES: [(&str, ColumnType); 9] = [
+const PAGES: [(&str, ColumnType); 10] = [
     ("id", ColumnType::Text),
     ("source", ColumnType::Text),
     ("record", ColumnType::Whole),
@@ -19,6 +19,7 @@ const PAGES: [(&str, ColumnType); 9] = [
     ("title?", ColumnType::Text),
     ("tokens", ColumnType::Whole),
     ("identity", ColumnType::Text),
+    ("revisit_of?", ColumnType::Text),
 ];
 
 const CLUSTERS: [(&str, ColumnType); 7] = [
@@ -49,8 +50,8 @@ const PROGRESS_PAGES: usize = 4096;
 pub(super) fn write_pages(findings: &Findings<'_>, directory: &Path, jsonl: bool) -> Result<()> {
     let pages = findings.pages;
     let mut table = TableWriter::create(directory, "pages", &PAGES, jsonl)?;
-    let (mut own, mut other) = (Scratch::default(), Scratch::default());
-    for (page, &first) in (0u32..).zip(&findings.sets.first) {
+    let (mut own, mut other, mut third) = (Scratch::default(), Scratch::default(), Scratch::default());
+    for (page, &first) in (0u32..).zip(&findings.sets.first).filter(|(page, _)| pages.is_page(*page)) {
         let strings = pages.strings(page, &mut own)?;
         let place = pages.place(page);
         table.push(&[
@@ -63,6 +64,10 @@ pub(super) fn write_pages(findings: &Findings<'_>, directory: &Path, jsonl: bool
             Cell::Text(strings.title),
             Cell::Whole(Some(u64::from(pages.tokens[page as usize]))),
             Cell::Text(Some(pages.strings(first, &mut other)?.id)),
+            Cell::Text(match pages.original(page) {
+                Some(original) => Some(pages.strings(original, &mut third)?.id),
+                None => None,
+            }),
         ])?;
     }
     table.finish()
@@ -78,7 +83,7 @@ pub(super) fn write_clusters(
     let pages = findings.pages;
     let mut table = TableWriter::create(directory, "clusters", &CLUSTERS, jsonl)?;
     let (mut own, mut other, mut third) = (Scratch::default(), Scratch::default(), Scratch::default());
-    for (page, fate) in (0u32..).zip(findings.fates) {
+    for (page, fate) in (0u32..).zip(findings.fates).filter(|(page, _)| pages.is_page(*page)) {
         let at = page as usize;
         let kept = pages.strings(fate.kept, &mut other)?.id;
         table.push(&[

@@ -79,7 +79,7 @@ impl PageReader {
         self.tokens.clear();
         self.block_ends.clear();
         self.words.clear();
-        let body = unicode(&page.body);
+        let body = unicode(page);
         let has_markup = is_html(page.markup, &body);
         let is_html = !self.options.raw && has_markup;
         if has_markup {
@@ -112,7 +112,7 @@ impl PageReader {
 
     /// The page's text as people read it.
     pub fn text(&mut self, page: &RawPage<'_>) -> String {
-        let text = unicode(&page.body);
+        let text = unicode(page);
         if is_html(page.markup, &text) {
             html::extract(&text, page.url.as_deref(), &mut self.page);
             self.page.text.clone()
@@ -179,10 +179,10 @@ fn blank_lines(text: &str) -> Vec<usize> {
 }
 
 /// A page's body as Unicode.
-fn unicode<'a>(body: &'a Body<'_>) -> Cow<'a, str> {
-    match body {
+fn unicode<'a>(page: &'a RawPage<'_>) -> Cow<'a, str> {
+    match &page.body {
         Body::Text(text) => Cow::Borrowed(text),
-        Body::Bytes(bytes) => charset::decode(bytes, None).text,
+        Body::Bytes(bytes) => charset::decode(bytes, page.charset.as_deref()).text,
     }
 }
 

@@ -1,0 +1,119 @@
+//! Revisits → the captures that they are the same as.
+//!
+//! In: the names of all captures of a run. Out: for every revisit the page that has its text, if it is in
+//! the input. Memory: 32 bytes a capture while the pages are read.
+
+use crate::page::{Capture, CaptureKeys, PageId};
+use crate::page_table::PageTable;
+
+/// The captures of a run.
+#[derive(Default)]
+pub(super) struct Captures {
+    pages: Vec<(PageId, CaptureKeys)>,
+    revisits: Vec<(PageId, CaptureKeys, CaptureKeys)>,
+}
+
+/// Revisits of revisits are followed this far.
+const LONGEST_CHAIN: usize = 64;
+
+impl Captures {
+    pub(super) fn extend(&mut self, captures: impl Iterator<Item = (PageId, Capture)>) {
+        for (page, Capture { own, refers_to }) in captures {
+            match refers_to {
+                None => self.pages.push((page, own)),
+                Some(refers_to) => self.revisits.push((page, own, refers_to)),
+            }
+        }
+    }
+
+    /// Finds the original of every revisit: by record id, else by URL and time, else by digest.
+    pub(super) fn resolve(self, pages: &mut PageTable) {
+        if self.revisits.is_empty() {
+            return;
+        }
+        let names = |which: usize| -> Vec<(u64, PageId)> {
+            let mut names: Vec<(u64, PageId)> =
+                self.pages.iter().map(|(page, own)| (own[which], *page)).filter(|row| row.0 != 0).collect();
+            names.sort_unstable();
+            names
+        };
+        let by_name = [names(0), names(1), names(2)];
+        let mut revisits: Vec<[(u64, usize); 2]> = Vec::with_capacity(self.revisits.len());
+        for (at, (_, own, _)) in self.revisits.iter().enumerate() {
+            revisits.push([(own[0], at), (own[1], at)]);
+        }
+        let of_revisits = [0, 1].map(|which| {
+            let mut names: Vec<(u64, usize)> = revisits.iter().map(|row| row[which]).filter(|row| row.0 != 0).collect();
+            names.sort_unstable();
+            names
+        });
+        for (page, _, refers_to) in &self.revisits {
+            let mut wanted = *refers_to;
+            let mut original = None;
+            for _ in 0..LONGEST_CHAIN {
+                original = by_name.iter().zip(wanted).find_map(|(names, key)| find(names, key));
+                if original.is_some() {
+                    break;
+                }
+                let Some(next) = of_revisits.iter().zip(wanted).find_map(|(names, key)| find(names, key)) else {
+                    break;
+                };
+                wanted = self.revisits[next].2;
+            }
+            pages.set_revisit(*page, original);
+        }
+    }
+}
+
+/// The first that has this name.
+fn find<T: Copy>(names: &[(u64, T)], key: u64) -> Option<T> {
+    if key == 0 {
+        return None;
+    }
+    let at = names.partition_point(|row| row.0 < key);
+    names.get(at).filter(|row| row.0 == key).map(|row| row.1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page_table::{NewPage, PageStrings};
+
+    #[test]
+    fn revisits_are_followed_by_id_then_place_then_digest_and_through_each_other() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut table = PageTable::new(directory.path(), 1 << 20);
+        for record in 0..6 {
+            table
+                .push(&NewPage {
+                    source: 0,
+                    record,
+                    offset: None,
+                    length: 1,
+                    tokens: if record < 2 { 10 } else { 0 },
+                    identity: Some(u128::from(record)),
+                    rank_key: None,
+                    strings: PageStrings { id: "x", url: None, title: None },
+                })
+                .unwrap();
+        }
+        let mut captures = Captures::default();
+        let capture = |own, refers_to| Capture { own, refers_to };
+        captures.extend(
+            [
+                (0, capture([1, 11, 21], None)),
+                (1, capture([2, 12, 22], None)),
+                (2, capture([3, 13, 21], Some([2, 11, 21]))), // the id comes first
+                (3, capture([4, 14, 21], Some([0, 12, 21]))), // then the place
+                (4, capture([5, 15, 99], Some([3, 0, 99]))),  // through a revisit
+                (5, capture([6, 16, 98], Some([77, 78, 98]))), // not there
+            ]
+            .into_iter(),
+        );
+        captures.resolve(&mut table);
+        let found: Vec<(PageId, Option<PageId>)> = table.revisits().collect();
+        assert_eq!(found, [(2, Some(1)), (3, Some(1)), (4, Some(1)), (5, None)]);
+        assert_eq!((table.identity[3], table.tokens[3]), (1, 10));
+        assert!(table.is_page(4) && !table.is_page(5));
+    }
+}

@@ -1,0 +1,416 @@
+//! A compressed file → bytes, with the places where its members begin and end.
+//!
+//! Crawlers compress every record by itself, so that a file is a chain of gzip members or zstd
+//! frames ("members" here). Whoever reads one wants to know where each begins, and wants to go on behind a
+//! damaged one. In: a file. Out: bytes, ends of members, damage; after damage, the next member that
+//! can be recognised.
+
+use std::io::{self, Read};
+
+use flate2::{Decompress, FlushDecompress, Status};
+use memchr::memmem;
+use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
+
+use crate::read::compression::Compression;
+use crate::read::source_file::SourceFile;
+
+/// Bytes that are read from the file at a time.
+const READ_BYTES: usize = 256 << 10;
+/// Bytes that are decoded to see whether a member really begins somewhere.
+const TRIAL_BYTES: usize = 4096;
+/// Compressed bytes that are at hand for it.
+const TRIAL_INPUT: usize = 64 << 10;
+/// Room that is made in the output at a time.
+const ROOM_BYTES: usize = 64 << 10;
+
+const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
+const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+/// A skippable frame that holds the dictionary of all frames behind it.
+const ZSTD_DICTIONARY_MAGIC: &[u8] = &[0x5d, 0x2a, 0x4d, 0x18];
+/// Dictionaries larger than this are not believed.
+const MOST_DICTIONARY: usize = 64 << 20;
+
+/// What came of one step.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// Some bytes were added.
+    Data,
+    /// A member ended; nothing was added behind it.
+    MemberEnd,
+    /// The file is over.
+    End,
+    /// What was decoded since the last end of a member is broken off here; the next step goes on
+    /// with the next member that can be recognised, if there is one.
+    Damaged(String),
+}
+
+enum Codec {
+    Plain,
+    Gzip(Box<Decompress>),
+    Zstd(ZstdDecoder<'static>),
+}
+
+/// Where in the file the codec is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum State {
+    Between,
+    Inside,
+    Lost,
+    Over,
+}
+
+/// Decodes a file from a member's start on.
+pub(crate) struct Unpacker<'r> {
+    file: SourceFile<'r>,
+    compression: Compression,
+    codec: Codec,
+    dictionary: Vec<u8>,
+    input: Vec<u8>,
+    at: usize,
+    /// Where `input` begins in the file.
+    offset: u64,
+    /// Where the member under way begins.
+    member: u64,
+    state: State,
+    /// Whether bytes are the start of a member's content, for the search after damage.
+    is_start: fn(&[u8]) -> bool,
+}
+
+impl<'r> Unpacker<'r> {
+    /// Starts at the beginning of a file.
+    pub(crate) fn new(
+        file: SourceFile<'r>,
+        compression: Compression,
+        is_start: fn(&[u8]) -> bool,
+    ) -> io::Result<Unpacker<'r>> {
+        let mut unpacker = Unpacker {
+            file,
+            compression,
+            codec: Codec::Plain,
+            dictionary: Vec::new(),
+            input: Vec::new(),
+            at: 0,
+            offset: 0,
+            member: 0,
+            state: State::Between,
+            is_start,
+        };
+        if compression == Compression::Zstd {
+            unpacker.read_dictionary()?;
+        }
+        unpacker.codec = unpacker.new_codec()?;
+        Ok(unpacker)
+    }
+
+    /// The whole file as a stream of bytes; what is damaged is left out.
+    pub(crate) fn into_reader(self) -> UnpackedReader<'r> {
+        UnpackedReader { unpacker: self, buffer: Vec::new(), at: 0 }
+    }
+
+    /// Goes to a place in the file, where a member begins.
+    pub(crate) fn seek(&mut self, offset: u64) -> io::Result<()> {
+        self.file.seek_to(offset)?;
+        self.input.clear();
+        (self.at, self.offset, self.state) = (0, offset, State::Between);
+        self.reset()
+    }
+
+    /// How far the file has been used up.
+    pub(crate) fn position(&self) -> u64 {
+        self.offset + self.at as u64
+    }
+
+    /// Where the member under way, or the last one, begins.
+    pub(crate) fn member(&self) -> u64 {
+        self.member
+    }
+
+    /// Leaves the member under way; the next step looks for another one.
+    pub(crate) fn give_up_member(&mut self) {
+        if self.state == State::Inside {
+            self.state = State::Lost;
+        }
+    }
+
+    /// Adds some bytes to `out`, up to about `most`.
+    pub(crate) fn step(&mut self, out: &mut Vec<u8>, most: usize) -> Step {
+        match self.try_step(out, most) {
+            Ok(step) => step,
+            Err(error) => {
+                // The file itself cannot be read: there is nothing to go on with.
+                self.state = State::Over;
+                Step::Damaged(format!("reading failed: {error}"))
+            }
+        }
+    }
+
+    fn try_step(&mut self, out: &mut Vec<u8>, most: usize) -> io::Result<Step> {
+        if self.state == State::Lost {
+            self.state = if self.find_member()? { State::Between } else { State::Over };
+        }
+        if self.state == State::Over {
+            return Ok(Step::End);
+        }
+        if self.state == State::Between {
+            let padding = if self.compression == Compression::Gzip { self.skip_zeros()? } else { 0 };
+            if self.waiting()?.is_empty() {
+                self.state = State::Over;
+                return Ok(Step::End);
+            }
+            self.member = self.position();
+            self.state = State::Inside;
+            self.at_least(ZSTD_MAGIC.len())?;
+            let waiting = &self.input[self.at..];
+            let begins = match self.compression {
+                Compression::None => true,
+                Compression::Gzip => waiting.starts_with(GZIP_MAGIC),
+                // Skippable frames decode to nothing.
+                Compression::Zstd => Compression::of(waiting) == Compression::Zstd,
+            };
+            if !begins {
+                let what = if padding > 0 { "zeros and then something else" } else { "something else" };
+                return self.lose(format!("a compressed member should begin here; there is {what}"));
+            }
+            self.reset()?;
+        }
+        let before = out.len();
+        let goal = before + most.max(1);
+        while out.len() < goal {
+            if self.waiting()?.is_empty() {
+                if matches!(self.codec, Codec::Plain) {
+                    self.state = State::Over;
+                    return Ok(if out.len() > before { Step::Data } else { Step::End });
+                }
+                return self.lose("the file ends inside this member".to_owned());
+            }
+            match self.decode(out, goal) {
+                Ok(true) => {
+                    self.state = State::Between;
+                    return Ok(Step::MemberEnd);
+                }
+                Ok(false) => {}
+                Err(reason) => return self.lose(reason),
+            }
+        }
+        Ok(Step::Data)
+    }
+
+    fn lose(&mut self, reason: String) -> io::Result<Step> {
+        self.state = State::Lost;
+        Ok(Step::Damaged(reason))
+    }
+
+    /// Decodes what is at hand; true at the end of a member.
+    fn decode(&mut self, out: &mut Vec<u8>, goal: usize) -> Result<bool, String> {
+        let input = &self.input[self.at..];
+        let start = out.len();
+        let room = (goal - start).clamp(1, ROOM_BYTES);
+        match &mut self.codec {
+            Codec::Plain => {
+                let taken = input.len().min(goal - start);
+                out.extend_from_slice(&input[..taken]);
+                self.at += taken;
+                Ok(false)
+            }
+            Codec::Gzip(state) => {
+                out.resize(start + room, 0);
+                let (read, written) = (state.total_in(), state.total_out());
+                let status = state.decompress(input, &mut out[start..], FlushDecompress::None);
+                let count = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(0);
+                let (read, written) = (count(state.total_in(), read), count(state.total_out(), written));
+                out.truncate(start + written);
+                self.at += read;
+                match status {
+                    Ok(Status::StreamEnd) => Ok(true),
+                    Ok(_) if read == 0 && written == 0 => Err("the gzip data is damaged (no progress)".to_owned()),
+                    Ok(_) => Ok(false),
+                    Err(error) => Err(format!("the gzip data is damaged ({error})")),
+                }
+            }
+            Codec::Zstd(decoder) => {
+                out.resize(start + room, 0);
+                let mut from = InBuffer::around(input);
+                let mut to = OutBuffer::around(&mut out[start..]);
+                let hint = decoder.run(&mut from, &mut to);
+                let (read, written) = (from.pos(), to.pos());
+                out.truncate(start + written);
+                self.at += read;
+                match hint {
+                    Ok(0) => Ok(true),
+                    Ok(_) if read == 0 && written == 0 => Err("the zstd data is damaged (no progress)".to_owned()),
+                    Ok(_) => Ok(false),
+                    Err(error) => Err(format!("the zstd data is damaged ({error})")),
+                }
+            }
+        }
+    }
+
+    fn new_codec(&self) -> io::Result<Codec> {
+        Ok(match self.compression {
+            Compression::None => Codec::Plain,
+            Compression::Gzip => Codec::Gzip(Box::new(Decompress::new_gzip(15))),
+            Compression::Zstd if self.dictionary.is_empty() => Codec::Zstd(ZstdDecoder::new()?),
+            Compression::Zstd => Codec::Zstd(ZstdDecoder::with_dictionary(&self.dictionary)?),
+        })
+    }
+
+    fn reset(&mut self) -> io::Result<()> {
+        match &mut self.codec {
+            Codec::Plain => {}
+            Codec::Zstd(decoder) => decoder.reinit()?,
+            // A decoder that is reset forgets that it was to read gzip.
+            Codec::Gzip(state) => **state = Decompress::new_gzip(15),
+        }
+        Ok(())
+    }
+
+    /// What is at hand; reads on if that is nothing. Empty at the end of the file.
+    fn waiting(&mut self) -> io::Result<&[u8]> {
+        if self.at == self.input.len() {
+            self.read_on()?;
+        }
+        Ok(&self.input[self.at..])
+    }
+
+    fn at_least(&mut self, bytes: usize) -> io::Result<()> {
+        while self.input.len() - self.at < bytes {
+            if self.read_on()? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    /// Drops what was used, and adds bytes from the file; returns how many.
+    fn read_on(&mut self) -> io::Result<usize> {
+        self.offset += self.at as u64;
+        self.input.drain(..self.at);
+        self.at = 0;
+        let before = self.input.len();
+        self.input.resize(before + READ_BYTES, 0);
+        let count = loop {
+            match self.file.read(&mut self.input[before..]) {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                result => break result,
+            }
+        };
+        self.input.truncate(before + *count.as_ref().unwrap_or(&0));
+        count
+    }
+
+    /// Passes over zeros, as tapes and block devices leave them.
+    fn skip_zeros(&mut self) -> io::Result<usize> {
+        let mut zeros = 0;
+        loop {
+            let waiting = self.waiting()?;
+            let count = waiting.iter().take_while(|byte| **byte == 0).count();
+            let all = count == waiting.len() && count > 0;
+            self.at += count;
+            zeros += count;
+            if !all {
+                return Ok(zeros);
+            }
+        }
+    }
+
+    /// Looks for the next member behind the start of the damaged one.
+    fn find_member(&mut self) -> io::Result<bool> {
+        let magic = match self.compression {
+            Compression::None => return Ok(false),
+            Compression::Gzip => GZIP_MAGIC,
+            Compression::Zstd => ZSTD_MAGIC,
+        };
+        let from = self.member + 1;
+        self.file.seek_to(from)?;
+        self.input.clear();
+        (self.at, self.offset) = (0, from);
+        let finder = memmem::Finder::new(magic);
+        loop {
+            self.at_least(TRIAL_INPUT)?;
+            let Some(found) = finder.find(&self.input[self.at..]) else {
+                let kept = (magic.len() - 1).min(self.input.len() - self.at);
+                self.at = self.input.len() - kept;
+                if self.read_on()? == 0 {
+                    return Ok(false);
+                }
+                continue;
+            };
+            self.at += found;
+            self.at_least(TRIAL_INPUT)?;
+            if self.is_member()? {
+                return Ok(true);
+            }
+            self.at += 1;
+        }
+    }
+
+    /// Whether what is at hand decodes to the start of a record.
+    fn is_member(&mut self) -> io::Result<bool> {
+        self.reset()?;
+        let (at, mut out) = (self.at, Vec::new());
+        let mut is_member = true;
+        while out.len() < TRIAL_BYTES && self.at < self.input.len() {
+            match self.decode(&mut out, TRIAL_BYTES) {
+                Ok(false) => {}
+                Ok(true) => break,
+                Err(_) => {
+                    is_member = false;
+                    break;
+                }
+            }
+        }
+        self.at = at;
+        self.reset()?;
+        Ok(is_member && (self.is_start)(&out))
+    }
+
+    /// Reads the dictionary that may stand in front of all frames.
+    fn read_dictionary(&mut self) -> io::Result<()> {
+        self.at_least(8)?;
+        let Some((head, _)) = self.input.split_at_checked(8) else { return Ok(()) };
+        if !head.starts_with(ZSTD_DICTIONARY_MAGIC) {
+            return Ok(());
+        }
+        let length = u32::from_le_bytes([head[4], head[5], head[6], head[7]]) as usize;
+        if length > MOST_DICTIONARY {
+            return Err(io::Error::other(format!("its dictionary has {length} bytes, which is too much")));
+        }
+        self.at_least(8 + length)?;
+        let Some(dictionary) = self.input.get(8..8 + length) else {
+            return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "it ends inside its dictionary"));
+        };
+        self.dictionary = if dictionary.starts_with(ZSTD_MAGIC) {
+            let mut unpacked = Vec::new();
+            let limit = MOST_DICTIONARY as u64;
+            zstd::stream::read::Decoder::new(dictionary)?.take(limit).read_to_end(&mut unpacked)?;
+            unpacked
+        } else {
+            dictionary.to_vec()
+        };
+        // The frame stays in the stream: it decodes to nothing, and is the first member.
+        Ok(())
+    }
+}
+
+/// Decompressed bytes, as the cutter of crawls counts them: up to any damage, and on behind it.
+pub(crate) struct UnpackedReader<'r> {
+    unpacker: Unpacker<'r>,
+    buffer: Vec<u8>,
+    at: usize,
+}
+
+impl Read for UnpackedReader<'_> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        while self.at == self.buffer.len() {
+            self.buffer.clear();
+            self.at = 0;
+            if matches!(self.unpacker.step(&mut self.buffer, READ_BYTES), Step::End) {
+                return Ok(0);
+            }
+        }
+        let count = out.len().min(self.buffer.len() - self.at);
+        out[..count].copy_from_slice(&self.buffer[self.at..self.at + count]);
+        self.at += count;
+        Ok(count)
+    }
+}
