@@ -29,6 +29,8 @@ pub struct Labelled {
     pub cluster_of: HashMap<String, String>,
     /// The part of the data that each page is in, such as its language.
     pub part_of: HashMap<String, String>,
+    /// The frame that each page's story stands in, where that is known.
+    pub frame_of: HashMap<String, String>,
 }
 
 /// Pairs found, against pairs of one cluster.
@@ -189,7 +191,9 @@ pub fn same_core() -> Result<Option<Labelled>> {
     let Some(root) = unpacked("same-core-dev.tar.zst", "same-core-dev")? else { return Ok(None) };
     let rows = tab_separated(&root.join("clusters.tsv"))?;
     let cluster_of = rows.iter().map(|row| (row["page"].clone(), row["cluster"].clone())).collect();
-    Ok(Some(Labelled { name: "same-core-dev", directory: root.join("pages"), cluster_of, part_of: HashMap::new() }))
+    let frame_of = rows.iter().map(|row| (row["page"].clone(), row["frame"].clone())).collect();
+    let directory = root.join("pages");
+    Ok(Some(Labelled { name: "same-core-dev", directory, cluster_of, part_of: HashMap::new(), frame_of }))
 }
 
 /// One manual for nine machine types in three languages.
@@ -203,6 +207,7 @@ pub fn install_guide() -> Result<Option<Labelled>> {
         name: "install-guide-dev",
         cluster_of: rows.iter().map(|row| (row["path"].clone(), row["cluster"].clone())).collect(),
         part_of: rows.iter().map(|row| (row["path"].clone(), row["lang"].clone())).collect(),
+        frame_of: HashMap::new(),
         directory: root,
     }))
 }
@@ -230,7 +235,13 @@ pub fn llvm_docs() -> Result<Option<Labelled>> {
             }
         }
     }
-    Ok(Some(Labelled { name: "llvm-docs-dev", directory: root, cluster_of, part_of: HashMap::new() }))
+    Ok(Some(Labelled {
+        name: "llvm-docs-dev",
+        directory: root,
+        cluster_of,
+        part_of: HashMap::new(),
+        frame_of: HashMap::new(),
+    }))
 }
 
 /// Page pairs that people graded: the two texts, and the grade 0..3.
@@ -309,7 +320,10 @@ fn data_root() -> PathBuf {
 }
 
 /// The folder of an archive, unpacked; nothing if the archive is not here.
-fn unpacked(archive: &str, folder: &str) -> Result<Option<PathBuf>> {
+///
+/// # Errors
+/// When the archive is there and cannot be unpacked.
+pub fn unpacked(archive: &str, folder: &str) -> Result<Option<PathBuf>> {
     let archive = data_root().join(archive);
     if !archive.exists() {
         return Ok(None);
@@ -389,7 +403,13 @@ pub fn boilerplate_site() -> Result<Labelled> {
     }
     let path = directory.join("pages.jsonl");
     fs::write(&path, lines)?;
-    Ok(Labelled { name: "a generated site of database pages", directory: path, cluster_of, part_of: HashMap::new() })
+    Ok(Labelled {
+        name: "a generated site of database pages",
+        directory: path,
+        cluster_of,
+        part_of: HashMap::new(),
+        frame_of: HashMap::new(),
+    })
 }
 
 /// A word whose frequency falls with its rank, as in a language.

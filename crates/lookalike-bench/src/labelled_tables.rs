@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use lookalike::survey::Survey;
+use lookalike::text::Scope;
 use lookalike_bench::labelled::{self, Labelled, PairCounts, Variant};
+use lookalike_bench::scopes;
 
 /// Prints all tables.
 pub(crate) fn run() -> Result<()> {
@@ -69,4 +71,46 @@ fn graded(variants: &[Variant]) -> Result<()> {
 
 fn numbers(counts: &PairCounts) -> String {
     format!("{:.3} | {:.3} | {:.3}", counts.precision(), counts.recall(), counts.f1())
+}
+
+/// Prints what each part of a page does to each method.
+pub(crate) fn scopes() -> Result<()> {
+    let mut out = io::stdout().lock();
+    for set in [labelled::same_core()?, labelled::install_guide()?, labelled::llvm_docs()?] {
+        let Some(set) = set else {
+            writeln!(out, "skipped: an archive is not here; set LOOKALIKE_DATA")?;
+            continue;
+        };
+        writeln!(out, "\n{}: {} pages\n", set.name, set.cluster_of.len())?;
+        writeln!(
+            out,
+            "| method | content | best F1 (at) | F1 | precision | recall | same frame among reported | compared whole | seconds |"
+        )?;
+        writeln!(out, "|---|---|---|---|---|---|---|---|---|")?;
+        for method in scopes::METHODS {
+            for scope in [Scope::Page, Scope::Core, Scope::Main] {
+                let found = scopes::measure(&set, method, scope)?;
+                let same_frame = if set.frame_of.is_empty() {
+                    "–".to_owned()
+                } else {
+                    format!("{} ({:.4})", found.same_frame, found.same_frame_share())
+                };
+                writeln!(
+                    out,
+                    "| {} | {} | {:.3} ({}) | {:.3} | {:.3} | {:.3} | {same_frame} | {} | {:.1} |",
+                    method.name(),
+                    scope.name(),
+                    found.best.f1(),
+                    if found.best_at < f64::MAX { format!("{:.3}", found.best_at) } else { "copies".to_owned() },
+                    found.default.f1(),
+                    found.default.precision(),
+                    found.default.recall(),
+                    found.whole,
+                    found.seconds
+                )?;
+                out.flush()?;
+            }
+        }
+    }
+    Ok(())
 }

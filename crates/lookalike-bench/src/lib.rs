@@ -5,3 +5,4 @@ pub mod corpus;
 pub mod labelled;
 pub mod oracle;
 pub mod quality;
+pub mod scopes;

@@ -44,6 +44,8 @@ enum Command {
     },
     /// Every method and option on labelled data, as tables
     Labelled,
+    /// Whole pages, their cores and their main contents on labelled data
+    Scopes,
     /// Sketching alone, one thread, as a multiple of mixing each token's hash once more
     Sketching,
 }
@@ -52,6 +54,7 @@ fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Generate { output, documents } => generate(&output, documents),
         Command::Labelled => labelled_tables::run(),
+        Command::Scopes => labelled_tables::scopes(),
         Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
     }

@@ -2,10 +2,14 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap::{Args, Parser, Subcommand};
 use lookalike::config::Keep;
 use lookalike::read::{Format, MimeTypes, Statuses};
 use lookalike::size::parse_bytes;
+
+use crate::names::{
+    ClusterName, GuessName, MaskName, MatchingName, MethodName, ScopeName, SiteName, WeightsName, WithinName,
+};
 
 /// Finds the pages that are the same page.
 ///
@@ -308,6 +312,14 @@ pub(crate) struct ReadingArguments {
     #[arg(long, value_name = "FIELD")]
     pub(crate) date_field: Option<String>,
 
+    /// Which part of an HTML page is compared
+    #[arg(long, value_enum, default_value_t = ScopeName::Core)]
+    pub(crate) content: ScopeName,
+
+    /// Take text in scripts into account: templates, and articles in JSON-LD
+    #[arg(long)]
+    pub(crate) scripts: bool,
+
     /// Status codes of the responses that are pages, in web archives: 200, 2xx, 200-299, any, or
     /// several with commas
     #[arg(long, value_name = "CODES", default_value = "200")]
@@ -429,6 +441,10 @@ pub(crate) struct CompareArguments {
     #[arg(long, value_enum, value_name = "RULE", default_value_t = SiteName::Paper)]
     pub(crate) site: SiteName,
 
+    /// Which part of an HTML page is compared
+    #[arg(long, value_enum, default_value_t = ScopeName::Core)]
+    pub(crate) content: ScopeName,
+
     /// Tell upper from lower case
     #[arg(long)]
     pub(crate) keep_case: bool,
@@ -448,86 +464,6 @@ pub(crate) struct CompareArguments {
     /// Field with the URL [default: url]
     #[arg(long, value_name = "FIELD")]
     pub(crate) url_field: Option<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MethodName {
-    /// Banded MinHash on word 5-grams, every candidate verified by exact Jaccard similarity
-    Minhash,
-    /// Algorithm B of Henzinger (2006): equal supershingles of word 8-grams
-    Shingle,
-    /// Algorithm C of Henzinger (2006): equal bits of a random projection of the words
-    Projection,
-    /// Pairs of Algorithm B that Algorithm C does not contradict
-    Combined,
-    /// Algorithm C between sites, the combined one within a site
-    Routed,
-    /// SimHash fingerprints of 64 bits that differ in few (Manku et al. 2007)
-    Simhash,
-    /// Content-defined chunks and Bloom filters (Jain et al. 2005); finds pages contained in others
-    Bloom,
-    /// Spot signatures: the same story in different page frames
-    Spotsigs,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WeightsName {
-    /// Every feature counts once
-    None,
-    /// As often as it occurs
-    Tf,
-    /// More, the fewer pages have it (spotsigs)
-    Idf,
-    /// Both (simhash)
-    TfIdf,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MaskName {
-    /// Dates, times, counters, session ids
-    Volatile,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum WithinName {
-    /// The language, as detected
-    Language,
-    /// The site of the URL
-    Site,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum SiteName {
-    /// The host without its first label, if it has more than one dot
-    Paper,
-    /// The registrable domain, after the public suffix list
-    Registrable,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum MatchingName {
-    /// With all pages
-    Full,
-    /// In one pass, with the pages before it that were no duplicates
-    Incremental,
-    /// The same, starting from --seeds
-    Seeded,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum GuessName {
-    /// The first above the threshold
-    First,
-    /// The most similar
-    Best,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ClusterName {
-    /// Every dropped page is a verified near-duplicate of the kept page it names
-    Star,
-    /// Everything reachable over verified pairs is one group
-    Components,
 }
 
 /// The list of formats for the help, from the one list in the library.

@@ -11,11 +11,12 @@ use serde_json::json;
 
 use crate::Ending;
 use crate::args::CompareArguments;
-use crate::method::site_rule;
+use crate::method::{scope, site_rule};
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
     let mut config = Config {
         keep_case: arguments.keep_case,
+        scope: scope(arguments.content),
         mask_volatile: arguments.mask.is_some(),
         site: site_rule(arguments.site),
         format: arguments.format,

@@ -10,7 +10,8 @@ use lookalike::report::run::machine_memory_bytes;
 use lookalike::size::format_bytes;
 
 use crate::Ending;
-use crate::args::{ClusterName, DedupArguments, RunningArguments};
+use crate::args::{DedupArguments, RunningArguments};
+use crate::names::ClusterName;
 use crate::progress::Progress;
 use crate::{method, table};
 

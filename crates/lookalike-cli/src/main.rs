@@ -4,6 +4,7 @@ mod args;
 mod compare;
 mod dedup;
 mod method;
+mod names;
 mod pages;
 mod progress;
 mod recluster;

@@ -3,13 +3,12 @@
 use lookalike::config::{Antecedents, Config, Fields, Guess, Matching, Method, Weights, Within};
 use lookalike::error::Error;
 use lookalike::read::CaptureFilter;
+use lookalike::text::Scope;
 use lookalike::text::site::SiteRule;
 
-use crate::args::{
-    DedupArguments, GuessName, MatchingName, MethodArguments, MethodName, SiteName, SpotArguments, WeightsName,
-    WithinName,
-};
+use crate::args::{DedupArguments, MethodArguments, SpotArguments};
 use crate::dedup::cluster_mode;
+use crate::names::{GuessName, MatchingName, MethodName, ScopeName, SiteName, WeightsName, WithinName};
 
 /// The config that the arguments describe.
 pub(crate) fn config(arguments: &DedupArguments) -> Result<Config, Error> {
@@ -19,6 +18,8 @@ pub(crate) fn config(arguments: &DedupArguments) -> Result<Config, Error> {
     config.max_page_bytes = arguments.reading.max_page;
     config.captures =
         CaptureFilter { statuses: arguments.reading.status.clone(), types: arguments.reading.types.clone() };
+    config.scope = scope(arguments.reading.content);
+    config.scripts = arguments.reading.scripts;
     config.format = arguments.reading.format;
     config.fields = Fields {
         id: arguments.reading.id_field.clone(),
@@ -227,5 +228,13 @@ fn decides_by(method: Method) -> &'static str {
         Method::Simhash => "--radius N, the number of differing bits (3 of 64)",
         Method::Bloom => "--threshold T, the share of one page's chunks that are in the other, in 0..1",
         Method::Spotsigs => "--threshold T, the Jaccard similarity of spot signatures in 0..1",
+    }
+}
+
+pub(crate) fn scope(name: ScopeName) -> Scope {
+    match name {
+        ScopeName::Page => Scope::Page,
+        ScopeName::Core => Scope::Core,
+        ScopeName::Main => Scope::Main,
     }
 }

@@ -107,6 +107,7 @@ pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comp
         .map(|method| {
             let config = Config {
                 keep_case: common.keep_case,
+                scope: common.scope,
                 mask_volatile: common.mask_volatile,
                 site: common.site,
                 ..Config::for_method(method)

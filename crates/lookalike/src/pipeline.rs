@@ -216,6 +216,7 @@ impl Run<'_> {
             repeated_ids,
             ignored_files: sources.ignored,
             passed_over: &sketched.passed_over,
+            scopes: &sketched.scopes,
             skipped: &skipped,
             source_count: sources.list.len() as u64,
             source_bytes: total_bytes,

@@ -140,6 +140,7 @@ fn again(
         repeated_ids: stored.repeated_ids,
         ignored_files: stored.ignored_files,
         passed_over: &stored.passed_over,
+        scopes: &stored.compared,
         skipped: &skipped,
         source_count: stored.sources,
         source_bytes: stored.source_bytes,

@@ -78,7 +78,9 @@ fn the_result_directory_is_complete_and_consistent() {
     let keys = |row: &BTreeMap<String, String>| row.keys().cloned().collect::<BTreeSet<_>>();
     assert_eq!(
         keys(&pages[0]),
-        ["id", "source", "record", "offset", "length", "url", "title", "tokens", "identity"].map(str::to_owned).into()
+        ["id", "source", "record", "offset", "length", "url", "title", "tokens", "identity", "revisit_of"]
+            .map(str::to_owned)
+            .into()
     );
     assert_eq!(
         keys(&clusters[0]),

@@ -7,6 +7,7 @@ mod compare;
 mod crawl;
 mod crawl_damage;
 mod dedup;
+mod formats;
 mod help;
 mod methods;
 mod same_bytes;

@@ -156,14 +156,17 @@ fn spotsigs_finds_the_story_in_another_frame_and_not_the_frame_with_another_stor
     ];
     let input = input(root.path(), &pages);
     let output = root.path().join("out");
-    assert_eq!(dedup(&[&input], &output, &["--method", "spotsigs"]).code, 0);
+    assert_eq!(dedup(&[&input], &output, &["--method", "spotsigs", "--content", "page"]).code, 0);
     assert_eq!(kept(&output), ["a", "c", "d"]);
     let minhash = root.path().join("minhash");
-    assert_eq!(dedup(&[&input], &minhash, &[]).code, 0);
+    assert_eq!(dedup(&[&input], &minhash, &["--content", "page"]).code, 0);
     assert!(kept(&minhash).contains(&"b".to_owned()), "whole pages are too different");
     // The size filter saves and changes nothing.
     let unfiltered = root.path().join("unfiltered");
-    assert_eq!(dedup(&[&input], &unfiltered, &["--method", "spotsigs", "--no-size-filter"]).code, 0);
+    assert_eq!(
+        dedup(&[&input], &unfiltered, &["--method", "spotsigs", "--content", "page", "--no-size-filter"]).code,
+        0
+    );
     assert!(fs::read(output.join("pairs.parquet")).unwrap() == fs::read(unfiltered.join("pairs.parquet")).unwrap());
     assert!(summary(&unfiltered)["size_filter"].is_null());
     assert!(summary(&output)["size_filter"]["passed_over"].as_u64().unwrap() > 0, "the long page is passed over");

@@ -29,6 +29,8 @@ pub(super) struct Sketched {
     pub(super) featureless: Vec<PageId>,
     /// Records that are no pages, by what they are.
     pub(super) passed_over: BTreeMap<String, u64>,
+    /// Pages of HTML by the part of them that is compared.
+    pub(super) scopes: BTreeMap<String, u64>,
 }
 
 impl Run<'_> {
@@ -44,7 +46,7 @@ impl Run<'_> {
         let keeps_features = self.plan.keeps_features() && !is_exact_only;
         let mut sets = keeps_features.then(|| PageSets::for_plan(work, self.spill_limit(0.4), self.plan));
         let mut featureless = Vec::new();
-        let mut passed_over = BTreeMap::new();
+        let (mut passed_over, mut scopes) = (BTreeMap::new(), BTreeMap::new());
         let mut captures = Captures::default();
         let mut bytes_seen = 0;
         in_order(
@@ -74,9 +76,8 @@ impl Run<'_> {
                 let from = PageId::try_from(pages.len()).unwrap_or(PageId::MAX);
                 featureless.extend(batch.featureless.iter().map(|row| row + from));
                 captures.extend(batch.captures.iter().map(|&(row, capture)| (row + from, capture)));
-                for (what, count) in &batch.passed_over {
-                    *passed_over.entry(what.clone()).or_default() += count;
-                }
+                add_counts(&mut passed_over, &batch.passed_over);
+                add_counts(&mut scopes, &batch.scopes);
                 batch.append_to(&mut pages, &mut columns, sets.as_mut())?;
                 self.check_floor(pages.len() as u64)?;
                 let bytes_read = reading.bytes_read.load(Ordering::Relaxed);
@@ -94,7 +95,13 @@ impl Run<'_> {
             self.observer.skipped(&record);
             skipped.add(&record)?;
         }
-        Ok(Sketched { pages, columns, sets, featureless, passed_over })
+        Ok(Sketched { pages, columns, sets, featureless, passed_over, scopes })
+    }
+}
+
+fn add_counts(all: &mut BTreeMap<String, u64>, some: &BTreeMap<String, u64>) {
+    for (name, count) in some {
+        *all.entry(name.clone()).or_default() += count;
     }
 }
 
@@ -123,6 +130,8 @@ struct SketchedBatch {
     /// The captures of a crawl, by row.
     captures: Vec<(PageId, Capture)>,
     passed_over: BTreeMap<String, u64>,
+    /// Pages of HTML by the part of them that is compared.
+    scopes: BTreeMap<String, u64>,
     skipped: Vec<SkippedRecord>,
 }
 
@@ -150,6 +159,7 @@ impl SketchedBatch {
             featureless: Vec::new(),
             captures: Vec::new(),
             passed_over: BTreeMap::new(),
+            scopes: BTreeMap::new(),
             skipped: Vec::new(),
         }
     }
@@ -159,6 +169,9 @@ impl SketchedBatch {
         self.captures.extend(page.capture.map(|capture| (row, capture)));
         let is_revisit = page.capture.is_some_and(|capture| capture.refers_to.is_some());
         let facts = sketcher.read(page);
+        if let Some(scope) = facts.scope.filter(|_| !is_revisit) {
+            *self.scopes.entry(scope.name().to_owned()).or_default() += 1;
+        }
         let start = self.strings.len();
         match page.id.as_deref() {
             Some(id) => self.strings.push_str(id),

@@ -15,7 +15,7 @@ use crate::read::compression::Compression;
 use crate::read::crawl::{Cut, Kind};
 use crate::read::jsonl::{self, Line};
 use crate::read::unpack::{Step, Unpacker};
-use crate::read::{Format, Reading, WantedRecord, capture, csv, parquet};
+use crate::read::{Format, Reading, WantedRecord, capture, csv, parquet, tagged};
 
 /// A piece of work: some records of one source, or some page files.
 pub struct Batch {
@@ -95,9 +95,9 @@ impl Batch {
             Content::Records { bytes, cuts } => cuts
                 .iter()
                 .filter(|cut| wanted(cut.record))
-                .try_for_each(|cut| visit(capture::found(reading, self.source, cut, &bytes[cut.from..cut.to]))),
-            Content::Seek { records, .. } if reading.sources[self.source as usize].format.is_crawl() => {
-                self.visit_captures(reading, records, visit)
+                .try_for_each(|cut| visit(self.found(reading, cut, &bytes[cut.from..cut.to]))),
+            Content::Seek { records, .. } if !reading.sources[self.source as usize].format.has_fields() => {
+                self.visit_places(reading, records, visit)
             }
             Content::Seek { records, header } => self.visit_seek(reading, records, header.as_deref(), visit),
             Content::Files(sources) => {
@@ -178,8 +178,17 @@ impl Batch {
         Ok(())
     }
 
-    /// Records of a crawl, each read from its place.
-    fn visit_captures(
+    /// What a record of a crawl, or a document in tags, is.
+    fn found<'a>(&self, reading: &Reading<'_>, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
+        if reading.sources[self.source as usize].format.is_crawl() {
+            capture::found(reading, self.source, cut, bytes)
+        } else {
+            tagged::found(reading, self.source, cut, bytes)
+        }
+    }
+
+    /// Records of a crawl and documents in tags, each read from its place.
+    fn visit_places(
         &self,
         reading: &Reading<'_>,
         records: &[WantedRecord],
@@ -211,7 +220,7 @@ impl Batch {
                 length: wanted.length,
                 cut_short: None,
             };
-            visit(capture::found(reading, self.source, &cut, &bytes[start..]))?;
+            visit(self.found(reading, &cut, &bytes[start..]))?;
         }
         Ok(())
     }

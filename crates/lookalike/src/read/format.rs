@@ -22,6 +22,12 @@ pub enum Format {
     Warc,
     /// Web archive, ARC.
     Arc,
+    /// TREC documents, news or web pages.
+    Trec,
+    /// Stories in the SGML of Reuters-21578.
+    Reuters,
+    /// A dump of a MediaWiki.
+    MediaWiki,
     /// One HTML page a file.
     Html,
     /// One text a file.
@@ -30,13 +36,16 @@ pub enum Format {
 
 impl Format {
     /// All of them, each with its name, usual endings, and what it is.
-    pub const ALL: [(Format, &'static str, &'static [&'static str], &'static str); 8] = [
+    pub const ALL: [(Format, &'static str, &'static [&'static str], &'static str); 11] = [
         (Format::Jsonl, "jsonl", &["jsonl", "ndjson", "json"], "a JSON object a line"),
         (Format::Parquet, "parquet", &["parquet"], "Apache Parquet, a page a row"),
         (Format::Csv, "csv", &["csv"], "comma-separated values with a header line"),
         (Format::Tsv, "tsv", &["tsv", "tab"], "tab-separated values with a header line"),
         (Format::Warc, "warc", &["warc", "wet"], "web archive, WARC 0.17 to 1.1; also WET"),
         (Format::Arc, "arc", &["arc"], "web archive, ARC version 1"),
+        (Format::Trec, "trec", &["trec", "trectext", "trecweb"], "TREC documents, <DOC><DOCNO>…"),
+        (Format::Reuters, "reuters", &["sgm", "sgml"], "stories in SGML, <REUTERS NEWID=…>"),
+        (Format::MediaWiki, "mediawiki", &["mediawiki"], "XML dump of a wiki, its articles"),
         (Format::Html, "html", &["html", "htm", "xhtml", "shtml"], "a page a file"),
         (Format::Text, "text", &["txt", "text", "md"], "a text a file"),
     ];
@@ -57,6 +66,18 @@ impl Format {
     #[must_use]
     pub fn is_crawl(self) -> bool {
         matches!(self, Format::Warc | Format::Arc)
+    }
+
+    /// Whether tags enclose each document.
+    #[must_use]
+    pub fn is_tagged(self) -> bool {
+        matches!(self, Format::Trec | Format::Reuters | Format::MediaWiki)
+    }
+
+    /// Whether its records have fields with names.
+    #[must_use]
+    pub fn has_fields(self) -> bool {
+        matches!(self, Format::Jsonl | Format::Parquet | Format::Csv | Format::Tsv)
     }
 
     /// Whether each file is one page.
@@ -86,6 +107,9 @@ impl Format {
         }
         if head.starts_with(b"filedesc://") {
             return Ok(Format::Arc);
+        }
+        if let Some(format) = looks_like_documents(start) {
+            return Ok(format);
         }
         if start.starts_with(b"[") && memchr::memchr(b'{', &start[..start.len().min(64)]).is_some() {
             return Err("is one JSON array; write one object a line instead (jq -c '.[]' FILE > FILE.jsonl)".to_owned());
@@ -119,6 +143,20 @@ impl std::str::FromStr for Format {
             .find(|row| row.1 == name)
             .map(|row| row.0)
             .ok_or_else(|| format!("one of {}", Self::ALL.map(|row| row.1).join(", ")))
+    }
+}
+
+/// Whether documents in tags follow.
+fn looks_like_documents(start: &[u8]) -> Option<Format> {
+    let has = |tag: &[u8]| memchr::memmem::find(start, tag).is_some();
+    if start.starts_with(b"<DOC>") || (start.starts_with(b"<DOC") && has(b"<DOCNO>")) {
+        Some(Format::Trec)
+    } else if start.starts_with(b"<REUTERS") || start.starts_with(b"<!DOCTYPE lewis") {
+        Some(Format::Reuters)
+    } else if start.starts_with(b"<mediawiki") {
+        Some(Format::MediaWiki)
+    } else {
+        None
     }
 }
 
@@ -190,6 +228,9 @@ mod tests {
         assert!(Format::by_content(b"[{\"text\": 1}]").is_err_and(|reason| reason.contains("jq")));
         assert_eq!(Format::by_content(b"WARC/1.0\r\n"), Ok(Format::Warc));
         assert_eq!(Format::by_content(b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain 1300\n"), Ok(Format::Arc));
+        assert_eq!(Format::by_content(b"<DOC>\n<DOCNO>1</DOCNO>"), Ok(Format::Trec));
+        assert_eq!(Format::by_content(b"<!DOCTYPE lewis SYSTEM \"lewis.dtd\">\n<REUTERS"), Ok(Format::Reuters));
+        assert_eq!(Format::by_content(b"<mediawiki xmlns=\"x\">"), Ok(Format::MediaWiki));
         assert!(Format::by_content(b"\x7fELF\0\0\0\0\0\0").is_err());
     }
 }

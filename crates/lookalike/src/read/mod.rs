@@ -16,11 +16,15 @@ pub mod fields;
 pub mod format;
 mod http;
 mod jsonl;
+mod mediawiki;
 mod parquet;
+mod reuters;
 mod source;
 mod source_file;
 mod source_names;
 mod stream;
+mod tagged;
+mod trec;
 mod unpack;
 mod warc;
 
@@ -202,6 +206,7 @@ impl Reading<'_> {
             Format::Csv | Format::Tsv => stream::table(self, source, &mut send),
             Format::Parquet => stream::rows(self, source, &mut send),
             Format::Warc | Format::Arc => crawl::records(self, source, &mut send),
+            Format::Trec | Format::Reuters | Format::MediaWiki => tagged::documents(self, source, &mut send),
             Format::Html | Format::Text => true, // page files are batched by their callers
         }
     }

@@ -24,17 +24,17 @@ const CHUNK_BYTES: usize = 1 << 20;
 type Send<'a> = &'a mut dyn FnMut(Content) -> bool;
 
 /// A stream that is read in pieces.
-struct Pieces<'r> {
+pub(super) struct Pieces<'r> {
     reader: Box<dyn Read + std::marker::Send + 'r>,
     /// Read, and not handed on yet.
-    buffer: Vec<u8>,
+    pub(super) buffer: Vec<u8>,
     /// Where the buffer starts in the stream.
-    offset: u64,
-    state: Stream,
+    pub(super) offset: u64,
+    pub(super) state: Stream,
     pool: Arc<BufferPool>,
 }
 
-enum Stream {
+pub(super) enum Stream {
     Open,
     Ended,
     Broken(String),
@@ -42,7 +42,7 @@ enum Stream {
 
 impl Pieces<'_> {
     /// Adds about `CHUNK_BYTES` to the buffer.
-    fn fill(&mut self) {
+    pub(super) fn fill(&mut self) {
         if !matches!(self.state, Stream::Open) {
             return;
         }
@@ -57,7 +57,7 @@ impl Pieces<'_> {
     }
 
     /// Takes the first `length` bytes out of the buffer.
-    fn take(&mut self, length: usize) -> Buffer {
+    pub(super) fn take(&mut self, length: usize) -> Buffer {
         let mut rest = self.pool.take();
         rest.extend_from_slice(&self.buffer[length..]);
         self.buffer.truncate(length);
@@ -67,7 +67,7 @@ impl Pieces<'_> {
 }
 
 impl Reading<'_> {
-    fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
+    pub(super) fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
         match self.open(&self.sources[source as usize]) {
             Ok(reader) => Ok(Pieces {
                 reader,
@@ -82,7 +82,7 @@ impl Reading<'_> {
         }
     }
 
-    fn damaged(&self, source: u32, record: u64, pieces: &Pieces<'_>, error: &str) -> Content {
+    pub(super) fn damaged(&self, source: u32, record: u64, pieces: &Pieces<'_>, error: &str) -> Content {
         let byte = pieces.offset + pieces.buffer.len() as u64;
         let (kind, what) = match self.sources[source as usize].compression {
             Compression::None => (SkipKind::Unreadable, "reading failed"),
@@ -92,7 +92,7 @@ impl Reading<'_> {
         Content::Skipped(self.skipped(source, Some(record), Some(byte), (kind, reason), &pieces.buffer))
     }
 
-    fn most_bytes(&self) -> usize {
+    pub(super) fn most_bytes(&self) -> usize {
         usize::try_from(self.max_page_bytes).unwrap_or(usize::MAX).max(CHUNK_BYTES)
     }
 }

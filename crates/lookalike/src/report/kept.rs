@@ -50,6 +50,19 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: &RunOpti
                     pages.filter(|&page| is_kept(page)).map(|page| findings.pages.place(page).record).collect();
                 copy_rows(source, &target, &kept)?;
             }
+            format if format.is_tagged() => {
+                // What stands around documents stays.
+                let mut ranges: Vec<(u64, u64)> = Vec::new();
+                let mut from = 0;
+                for page in pages.filter(|&page| !is_kept(page)) {
+                    let place = findings.pages.place(page);
+                    let start = place.offset.unwrap_or_default();
+                    ranges.push((from, start));
+                    from = start + place.length;
+                }
+                ranges.push((from, TO_THE_END));
+                copy_ranges(source, &target, &ranges)?;
+            }
             _ => {
                 let mut ranges: Vec<(u64, u64)> = Vec::new();
                 match findings.reading.header_bytes(index) {
@@ -75,6 +88,9 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: &RunOpti
     }
     Ok(())
 }
+
+/// The end of a range that goes on as long as the file does.
+const TO_THE_END: u64 = u64::MAX;
 
 /// The list of kept page files.
 const LIST: &str = "kept.txt";
@@ -108,7 +124,7 @@ fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<
             io::Seek::seek(&mut from, io::SeekFrom::Start(start)).map_err(Error::io(&source.path, "read"))?;
             let copied =
                 io::copy(&mut Read::take(&from, end - start), &mut file).map_err(Error::io(target, "write"))?;
-            if copied != end - start {
+            if copied != end - start && end != TO_THE_END {
                 return Err(shorter(source));
             }
         }
@@ -120,7 +136,7 @@ fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<
         let mut at = 0;
         for &(start, end) in ranges {
             io::copy(&mut reader.by_ref().take(start - at), &mut io::sink())?;
-            if io::copy(&mut reader.by_ref().take(end - start), writer)? != end - start {
+            if io::copy(&mut reader.by_ref().take(end - start), writer)? != end - start && end != TO_THE_END {
                 is_short = true;
             }
             at = end;

@@ -69,6 +69,8 @@ pub struct Findings<'a> {
     pub ignored_files: u64,
     /// Records that are no pages, by what they are.
     pub passed_over: &'a BTreeMap<String, u64>,
+    /// Pages of HTML by the part of them that was compared.
+    pub scopes: &'a BTreeMap<String, u64>,
     /// Records that could not be used.
     pub skipped: &'a Skipped,
     /// Sources, also those without pages.

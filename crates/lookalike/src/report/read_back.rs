@@ -30,6 +30,8 @@ pub(crate) struct StoredSummary {
     pub(crate) ignored_files: u64,
     #[serde(default)]
     pub(crate) passed_over: BTreeMap<String, u64>,
+    #[serde(default)]
+    pub(crate) compared: BTreeMap<String, u64>,
     pub(crate) repeated_ids: u64,
     pub(crate) candidate_pairs: u64,
     pub(crate) candidate_pages: u64,

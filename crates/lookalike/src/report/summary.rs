@@ -43,6 +43,10 @@ pub struct Summary {
     /// Records of crawls that are no pages, by what they are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub passed_over: BTreeMap<String, u64>,
+    /// Pages of HTML by the part of them that was compared: `main`, `core`, or all of the `page` where
+    /// those were not found.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub compared: BTreeMap<String, u64>,
     /// Pages that are revisits of others, and counted among `pages`.
     #[serde(skip_serializing_if = "is_zero")]
     pub revisits: u64,
@@ -231,6 +235,7 @@ impl Summary {
             files: findings.earlier.as_ref().map_or_else(|| source_files(findings), |earlier| earlier.files.clone()),
             ignored_files: findings.ignored_files,
             passed_over: findings.passed_over.clone(),
+            compared: findings.scopes.clone(),
             revisits: pages.revisits().filter(|(_, original)| original.is_some()).count() as u64,
             pages: total,
             kept: total - dropped,

@@ -19,11 +19,11 @@ use crate::page::{RawPage, Token};
 use crate::sketch::projection::halves;
 use crate::sketch::simhash::{fingerprint, weighted_fingerprint};
 use crate::spill::Fixed;
-use crate::text::PageReader;
 use crate::text::canonical::canonical;
 use crate::text::language::{self, Lang, Languages};
 use crate::text::mask::without_volatile;
 use crate::text::site::SiteRule;
+use crate::text::{PageReader, Scope};
 
 /// Titles longer than this are cut.
 const TITLE_CHARS: usize = 200;
@@ -65,6 +65,8 @@ pub struct PageFacts<'s> {
     pub identity: u128,
     /// The title in the markup.
     pub title: Option<&'s str>,
+    /// Which part of it was compared; nothing where it is no HTML.
+    pub scope: Option<Scope>,
 }
 
 /// What a page is compared by.
@@ -166,9 +168,9 @@ impl<'p> Sketcher<'p> {
             Features::Chunks(chunker) => {
                 self.text.clear();
                 if self.plan.text.mask_volatile {
-                    canonical(&without_volatile(&read.text), &mut self.text);
+                    canonical(&without_volatile(read.content), &mut self.text);
                 } else {
-                    canonical(&read.text, &mut self.text);
+                    canonical(read.content, &mut self.text);
                 }
                 chunker.chunks(self.text.as_bytes(), &mut self.ends, &mut self.sequence);
             }
@@ -188,7 +190,9 @@ impl<'p> Sketcher<'p> {
             self.tokens.extend_from_slice(read.tokens);
         }
         let count = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
-        PageFacts { tokens: count, identity, title: Some(self.title.as_str()).filter(|title| !title.is_empty()) }
+        let scope = read.scope;
+        let title = Some(self.title.as_str()).filter(|title| !title.is_empty());
+        PageFacts { tokens: count, identity, title, scope }
     }
 
     /// The columns of the page just read, for finding candidates.

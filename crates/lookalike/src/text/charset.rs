@@ -2,8 +2,9 @@
 //!
 //! In: the bytes of a page, and what the server said of them, if it did. Out: text. The order is
 //! the browsers': byte order mark, HTTP header, `<meta charset>` or XML declaration; where nothing
-//! is declared, UTF-8 if the bytes are valid, else detection. A page that declares UTF-8 and is
-//! not is detected too.
+//! is declared, UTF-8 if the bytes are valid, else detection. Declarations that the bytes belie do
+//! not count: Latin-1 where the bytes are UTF-8 (servers say it of everything), or a charset in which the
+//! bytes make no sense while they do in another one.
 
 use std::borrow::Cow;
 
@@ -32,13 +33,27 @@ pub fn decode<'a>(bytes: &'a [u8], declared: Option<&str>) -> Decoded<'a> {
     let declared = declared
         .and_then(|label| Encoding::for_label(label.trim().as_bytes()))
         .or_else(|| declared_in_page(&bytes[..bytes.len().min(DECLARATION_BYTES)]));
-    match declared {
-        Some(encoding) if encoding != UTF_8 => decode_as(bytes, encoding),
-        _ => match std::str::from_utf8(bytes) {
+    let Some(encoding) = declared.filter(|&encoding| encoding != UTF_8) else {
+        return match std::str::from_utf8(bytes) {
             Ok(text) => Decoded { text: Cow::Borrowed(text), charset: UTF_8.name() },
             Err(_) => decode_as(bytes, detect(bytes)),
-        },
+        };
+    };
+    if encoding == WINDOWS_1252
+        && !bytes.is_ascii()
+        && let Ok(text) = std::str::from_utf8(bytes)
+    {
+        return Decoded { text: Cow::Borrowed(text), charset: UTF_8.name() };
     }
+    let (text, has_errors) = encoding.decode_without_bom_handling(bytes);
+    if has_errors {
+        let guess = detect(bytes);
+        let (other, has_errors) = guess.decode_without_bom_handling(bytes);
+        if !has_errors {
+            return Decoded { text: other, charset: guess.name() };
+        }
+    }
+    Decoded { text, charset: encoding.name() }
 }
 
 fn decode_as<'a>(bytes: &'a [u8], encoding: &'static Encoding) -> Decoded<'a> {
@@ -136,6 +151,17 @@ mod tests {
         assert_eq!(decoded.charset, "windows-1251");
         assert!(decoded.text.starts_with("Съешь"));
         assert_eq!(decode("größer".as_bytes(), None).text, "größer");
+    }
+
+    #[test]
+    fn a_declaration_that_the_bytes_belie_does_not_count() {
+        assert_eq!(decode("größer, 中文".as_bytes(), Some("ISO-8859-1")).text, "größer, 中文");
+        let (japanese, _, _) =
+            encoding_rs::EUC_JP.encode("日本語の文章をもう少し長く書いておきます。それで十分でしょう。");
+        let decoded = decode(&japanese, Some("utf-16be"));
+        assert!(decoded.text.starts_with("日本語") || !decoded.text.contains('\u{fffd}'), "{}", decoded.text);
+        let decoded = decode(&japanese, Some("gb18030"));
+        assert!(!decoded.text.contains('\u{fffd}'));
     }
 
     #[test]

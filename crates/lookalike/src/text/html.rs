@@ -121,15 +121,27 @@ pub fn looks_like_html(text: &[u8]) -> bool {
 
 /// Extracts the text of `html` into `page`; `page_url` tells own images from those of other hosts.
 pub fn extract(html: &str, page_url: Option<&str>, page: &mut PageText) {
+    extract_with(html, page_url, false, page);
+}
+
+/// The same; with `scripts`, templates and the text of articles in scripts are text.
+pub fn extract_with(html: &str, page_url: Option<&str>, scripts: bool, page: &mut PageText) {
     page.clear();
-    Extractor { html, bytes: html.as_bytes(), page_url, page }.run();
+    Extractor { html, bytes: html.as_bytes(), page_url, scripts, page }.run();
 }
 
 struct Extractor<'h, 'p> {
     html: &'h str,
     bytes: &'h [u8],
     page_url: Option<&'h str>,
+    scripts: bool,
     page: &'p mut PageText,
+}
+
+/// Attributes that are looked for, each with the range of its value; empty until it is found.
+struct Wanted {
+    name: &'static [u8],
+    value: Range<usize>,
 }
 
 impl Extractor<'_, '_> {
@@ -211,7 +223,7 @@ impl Extractor<'_, '_> {
             Some(byte) if byte.is_ascii_alphabetic() => {
                 let name = self.name(at + 2);
                 let tag = classify(&self.bytes[name.clone()]);
-                let end = self.attributes(name.end, &mut None);
+                let end = self.attributes(name.end, None);
                 self.part_at(tag);
                 end
             }
@@ -227,20 +239,28 @@ impl Extractor<'_, '_> {
     fn start_tag(&mut self, at: usize) -> usize {
         let name = self.name(at + 1);
         let tag = classify(&self.bytes[name.clone()]);
-        let mut source = (tag == Tag::Image).then_some(0..0);
-        let end = self.attributes(name.end, &mut source);
+        let wanted: &[u8] = if tag == Tag::Image { b"src" } else { b"type" };
+        let mut wanted = Wanted { name: wanted, value: 0..0 };
+        let is_wanted = tag == Tag::Image || (tag == Tag::Hidden && self.scripts);
+        let end = self.attributes(name.end, is_wanted.then_some(&mut wanted));
         if end == self.bytes.len() && self.bytes.last() != Some(&b'>') {
             return end; // the file ends inside the tag: it is dropped
         }
         self.part_at(tag);
         match tag {
             Tag::Image => {
-                if let Some(range) = source.filter(|range| !range.is_empty()) {
-                    self.image(range);
+                if !wanted.value.is_empty() {
+                    self.image(wanted.value);
                 }
                 end
             }
-            Tag::Hidden => self.closing_tag(end, name).1,
+            Tag::Hidden => {
+                let (close, after) = self.closing_tag(end, name);
+                if !wanted.value.is_empty() {
+                    self.script(wanted.value, end..close);
+                }
+                after
+            }
             Tag::Title | Tag::TextArea => {
                 let (close, after) = self.closing_tag(end, name);
                 let from = self.page.text.len();
@@ -273,9 +293,53 @@ impl Extractor<'_, '_> {
         start..length.map_or(self.bytes.len(), |length| start + length)
     }
 
-    /// Passes over the attributes of a tag; returns what follows its `>`. If `source` is given, it
-    /// becomes the range of the value of `src`.
-    fn attributes(&self, mut at: usize, source: &mut Option<Range<usize>>) -> usize {
+    /// The text in a script of a type: a template of the page, or an article's text in JSON-LD.
+    fn script(&mut self, script_type: Range<usize>, content: Range<usize>) {
+        let script_type = self.html[script_type].trim().to_ascii_lowercase();
+        let content = &self.html[content];
+        let is_template = script_type == "text/html"
+            || ["template", "tmpl", "handlebars", "mustache"].iter().any(|word| script_type.contains(word));
+        if is_template {
+            self.part('\n');
+            // Scripts in a template are scripts; they are not looked into again.
+            let template = Extractor {
+                html: content,
+                bytes: content.as_bytes(),
+                page_url: self.page_url,
+                scripts: false,
+                page: &mut *self.page,
+            };
+            template.run();
+            self.part('\n');
+        } else if script_type == "application/ld+json"
+            && let Ok(value) = serde_json::from_str(content)
+        {
+            self.articles(&value);
+        }
+    }
+
+    /// All texts of articles in a value.
+    fn articles(&mut self, value: &serde_json::Value) {
+        match value {
+            serde_json::Value::Array(items) => items.iter().for_each(|item| self.articles(item)),
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    match value.as_str().filter(|_| name == "articleBody") {
+                        Some(text) => {
+                            self.part('\n');
+                            self.page.text.push_str(&htmlize::unescape(text));
+                            self.part('\n');
+                        }
+                        None => self.articles(value),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Passes over the attributes of a tag; returns what follows its `>`.
+    fn attributes(&self, mut at: usize, mut wanted: Option<&mut Wanted>) -> usize {
         let bytes = self.bytes;
         loop {
             while bytes.get(at).is_some_and(|b| b.is_ascii_whitespace() || *b == b'/') {
@@ -320,10 +384,11 @@ impl Extractor<'_, '_> {
                     start..at
                 }
             };
-            if let Some(source) =
-                source.as_mut().filter(|known| known.start == known.end && name.eq_ignore_ascii_case(b"src"))
+            if let Some(wanted) = &mut wanted
+                && wanted.value.is_empty()
+                && name.eq_ignore_ascii_case(wanted.name)
             {
-                *source = value;
+                wanted.value = value;
             }
         }
     }
@@ -338,7 +403,7 @@ impl Extractor<'_, '_> {
             let closes = self.bytes.get(start + 2..after_name).is_some_and(|bytes| bytes.eq_ignore_ascii_case(name))
                 && self.bytes.get(after_name).is_some_and(|b| b.is_ascii_whitespace() || *b == b'/' || *b == b'>');
             if closes {
-                return (start, self.attributes(after_name, &mut None));
+                return (start, self.attributes(after_name, None));
             }
             at = start + 2;
         }
@@ -398,6 +463,20 @@ mod tests {
         assert_eq!(words("a<script>var x = '<b>no</b>';</script>b"), ["a", "b"]);
         assert_eq!(words("a<STYLE>p { }</STYLE >b<!-- no -- no > -->c<!-->d<!--->e"), ["a", "b", "c", "d", "e"]);
         assert_eq!(words("a<script>no"), ["a"]);
+    }
+
+    #[test]
+    fn templates_and_articles_in_scripts_are_text_on_request() {
+        let html = "a<script type='text/x-handlebars-template'><p>one &amp; <b>two</b></p></script>b\
+            <script type=\"application/ld+json\">{\"@graph\": [{\"articleBody\": \"the story\"}]}</script>c\
+            <script type='application/ld+json'>{broken</script><script type=module>no</script><script>no</script>";
+        let mut page = PageText::default();
+        extract_with(html, None, true, &mut page);
+        assert_eq!(
+            page.text.split_whitespace().collect::<Vec<_>>(),
+            ["a", "one", "&", "two", "b", "the", "story", "c"]
+        );
+        assert_eq!(words(html), ["a", "b", "c"]);
     }
 
     #[test]

@@ -33,7 +33,8 @@ fn by_function_words(tokens: &[Token]) -> Option<Lang> {
     let from = tokens.len().saturating_sub(SAMPLE_TOKENS) / 2;
     let sample = &tokens[from..tokens.len().min(from + SAMPLE_TOKENS)];
     let mut counts = [0u32; FUNCTION_WORDS.len()];
-    for mask in sample.iter().filter_map(|token| LANGUAGES_OF.get(token)) {
+    let masks = language_masks();
+    for mask in sample.iter().map(|&token| masks.of(token)).filter(|&mask| mask != 0) {
         for (at, count) in counts.iter_mut().enumerate() {
             *count += u32::from(mask >> at & 1);
         }
@@ -44,16 +45,53 @@ fn by_function_words(tokens: &[Token]) -> Option<Lang> {
     is_plain.then_some(FUNCTION_WORDS[best].0)
 }
 
-/// For each function word the languages that have it, a bit each.
-static LANGUAGES_OF: LazyLock<HashMap<Token, u16, BuildHasherDefault<TokenHasher>>> = LazyLock::new(|| {
-    let mut languages: HashMap<Token, u16, BuildHasherDefault<TokenHasher>> = HashMap::default();
-    for (at, (_, words)) in FUNCTION_WORDS.iter().enumerate() {
-        for word in words.split(' ') {
-            *languages.entry(term_token(word.as_bytes())).or_default() |= 1 << at;
+/// For each function word the languages that have it, a bit each. Looked into once a token: a table
+/// with open addressing and many empty slots, small enough for the nearest cache.
+pub struct LanguageMasks(Vec<(Token, u16)>);
+
+const SLOTS: usize = 2048;
+
+impl LanguageMasks {
+    fn new() -> LanguageMasks {
+        let mut slots = vec![(0, 0); SLOTS];
+        for (at, (_, words)) in FUNCTION_WORDS.iter().enumerate() {
+            for word in words.split(' ') {
+                let token = term_token(word.as_bytes());
+                let mut slot = first_slot(token);
+                while slots[slot].1 != 0 && slots[slot].0 != token {
+                    slot = (slot + 1) % SLOTS;
+                }
+                slots[slot] = (token, slots[slot].1 | 1 << at);
+            }
+        }
+        LanguageMasks(slots)
+    }
+
+    /// The languages of a function word, bits in the order of [`FUNCTION_WORDS`]; 0 for other words.
+    #[inline]
+    #[must_use]
+    pub fn of(&self, token: Token) -> u16 {
+        let mut slot = first_slot(token);
+        loop {
+            let (known, mask) = self.0[slot];
+            if known == token || mask == 0 {
+                return mask;
+            }
+            slot = (slot + 1) % SLOTS;
         }
     }
-    languages
-});
+}
+
+#[inline]
+fn first_slot(token: Token) -> usize {
+    usize::try_from(token % SLOTS as u64).unwrap_or(0)
+}
+
+/// The one table of function words.
+pub fn language_masks() -> &'static LanguageMasks {
+    static MASKS: LazyLock<LanguageMasks> = LazyLock::new(LanguageMasks::new);
+    &MASKS
+}
 
 fn by_trigrams(text: &str) -> Option<Lang> {
     let from = text.len().saturating_sub(SAMPLE_BYTES) / 2;

@@ -5,8 +5,10 @@
 
 pub mod canonical;
 pub mod charset;
+pub mod core;
 pub mod html;
 pub mod language;
+mod main_content;
 pub mod mask;
 mod normalize;
 pub mod site;
@@ -14,12 +16,41 @@ pub mod term;
 pub mod tokenize;
 
 use std::borrow::Cow;
+use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
 
 pub(crate) use normalize::is_unspaced;
 
+use self::core::CoreFinder;
 use crate::page::{Body, Markup, RawPage, Token};
 use html::{ImageTerm, PageText};
 use tokenize::{Tokenizer, Words};
+
+/// Which part of an HTML page counts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scope {
+    /// All of its text.
+    #[default]
+    Page,
+    /// The blocks that read like prose.
+    Core,
+    /// What a reader view would show.
+    Main,
+}
+
+impl Scope {
+    /// The name on the command line and in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Scope::Page => "page",
+            Scope::Core => "core",
+            Scope::Main => "main",
+        }
+    }
+}
 
 /// How pages are read.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,6 +65,12 @@ pub struct TextOptions {
     pub blocks: bool,
     /// The terms themselves are wanted, not only their fingerprints.
     pub words: bool,
+    /// The text itself is wanted, as far as it counts.
+    pub content: bool,
+    /// Which part of an HTML page counts.
+    pub scope: Scope,
+    /// Text in scripts counts, where it is the page's own.
+    pub scripts: bool,
 }
 
 /// Turns pages into tokens; owns every buffer it needs, one per thread.
@@ -41,23 +78,40 @@ pub struct PageReader {
     options: TextOptions,
     tokenizer: Tokenizer,
     page: PageText,
+    /// What a reader view would show, as text.
+    main: PageText,
+    core: CoreFinder,
+    cut: CutPage,
+    content: String,
+}
+
+/// What a page was cut into.
+#[derive(Default)]
+struct CutPage {
     tokens: Vec<Token>,
-    block_ends: Vec<usize>,
     words: Words,
+    /// Where blocks end: numbers of tokens.
+    block_ends: Vec<usize>,
+    /// The same places in the text.
+    text_ends: Vec<usize>,
 }
 
 /// A page that was read.
 pub struct ReadPage<'a> {
-    /// Its tokens, in order.
+    /// Its tokens, in order, as far as they count.
     pub tokens: &'a [Token],
     /// Where blocks end: numbers of tokens, ascending. Only if asked for.
     pub block_ends: &'a [usize],
     /// The words that the tokens stand for, images left out. Only if asked for.
     pub words: &'a Words,
+    /// Its text as far as it counts. Only if asked for.
+    pub content: &'a str,
     /// Its text, as it is shown; nothing is left out of it.
     pub text: Cow<'a, str>,
     /// Its title, where the markup gives one.
     pub title: Option<&'a str>,
+    /// Which part of it counts; nothing where it is no HTML.
+    pub scope: Option<Scope>,
 }
 
 impl PageReader {
@@ -68,45 +122,75 @@ impl PageReader {
             options,
             tokenizer: Tokenizer::new(options.keep_case),
             page: PageText::default(),
-            tokens: Vec::new(),
-            block_ends: Vec::new(),
-            words: Words::default(),
+            main: PageText::default(),
+            core: CoreFinder::default(),
+            cut: CutPage::default(),
+            content: String::new(),
         }
     }
 
     /// Reads a page.
     pub fn read<'a>(&'a mut self, page: &'a RawPage<'_>) -> ReadPage<'a> {
-        self.tokens.clear();
-        self.block_ends.clear();
-        self.words.clear();
+        let options = self.options;
         let body = unicode(page);
         let has_markup = is_html(page.markup, &body);
-        let is_html = !self.options.raw && has_markup;
+        let is_html = !options.raw && has_markup;
         if has_markup {
-            html::extract(&body, page.url.as_deref(), &mut self.page);
+            html::extract_with(&body, page.url.as_deref(), options.scripts, &mut self.page);
         }
-        let mut cutter = Cutter {
-            options: self.options,
-            tokenizer: &mut self.tokenizer,
-            tokens: &mut self.tokens,
-            block_ends: &mut self.block_ends,
-            words: &mut self.words,
-        };
-        let text = if is_html {
-            cutter.cut(&self.page.text, &self.page.images, &self.page.block_ends);
-            Cow::Borrowed(self.page.text.as_str())
+        let mut scope = None;
+        if is_html {
+            scope = Some(self.read_html(&body, page.url.as_deref()));
         } else {
-            let block_ends = if self.options.blocks { blank_lines(&body) } else { Vec::new() };
-            cutter.cut(&body, &[], &block_ends);
-            // What a page with markup says is still what it shows.
-            if has_markup { Cow::Borrowed(self.page.text.as_str()) } else { body }
-        };
+            let block_ends = if options.blocks { blank_lines(&body) } else { Vec::new() };
+            self.cut.cut(options, options.blocks, &mut self.tokenizer, &body, &[], &block_ends);
+            self.cut.add_words(options, &mut self.tokenizer, &body, None);
+            self.content.clear();
+            if options.content {
+                self.content.push_str(&body);
+            }
+        }
         ReadPage {
-            tokens: &self.tokens,
-            block_ends: &self.block_ends,
-            words: &self.words,
-            text,
+            tokens: &self.cut.tokens,
+            block_ends: if options.blocks { &self.cut.block_ends } else { &[] },
+            words: &self.cut.words,
+            content: &self.content,
+            // What a page with markup says is still what it shows.
+            text: if has_markup { Cow::Borrowed(self.page.text.as_str()) } else { body },
             title: if has_markup { self.page.title() } else { None },
+            scope,
+        }
+    }
+
+    /// The part of an HTML page that counts; returns which it is.
+    fn read_html(&mut self, html: &str, url: Option<&str>) -> Scope {
+        let options = self.options;
+        let has_main = options.scope == Scope::Main && main_content::extract(html, url, &mut self.main);
+        let page = if has_main { &self.main } else { &self.page };
+        let wants_core = options.scope != Scope::Page && !has_main;
+        let cut = &mut self.cut;
+        cut.cut(options, options.blocks || wants_core, &mut self.tokenizer, &page.text, &page.images, &page.block_ends);
+        let chosen = if wants_core { self.core.find(&cut.tokens, &cut.block_ends) } else { None };
+        cut.add_words(options, &mut self.tokenizer, &page.text, chosen);
+        self.content.clear();
+        if options.content {
+            match chosen {
+                None => self.content.push_str(&page.text),
+                Some(chosen) => {
+                    for (range, _) in ranges(&cut.text_ends).zip(chosen).filter(|(_, is_core)| **is_core) {
+                        self.content.push_str(&page.text[range]);
+                        self.content.push('\n');
+                    }
+                }
+            }
+        }
+        if let Some(chosen) = chosen {
+            cut.retain(chosen);
+        }
+        match (has_main, chosen) {
+            (true, _) => Scope::Main,
+            (false, Some(_)) => Scope::Core,
+            (false, None) => Scope::Page,
         }
     }
 
@@ -122,46 +206,82 @@ impl PageReader {
     }
 }
 
-/// Takes a text apart where images stand and blocks end.
-struct Cutter<'a> {
-    options: TextOptions,
-    tokenizer: &'a mut Tokenizer,
-    tokens: &'a mut Vec<Token>,
-    block_ends: &'a mut Vec<usize>,
-    words: &'a mut Words,
-}
-
-impl Cutter<'_> {
-    fn cut(&mut self, text: &str, images: &[ImageTerm], block_ends: &[usize]) {
+impl CutPage {
+    /// Takes a text apart where images stand and, if asked for, blocks end.
+    fn cut(
+        &mut self,
+        options: TextOptions,
+        by_block: bool,
+        tokenizer: &mut Tokenizer,
+        text: &str,
+        images: &[ImageTerm],
+        block_ends: &[usize],
+    ) {
+        self.tokens.clear();
+        self.block_ends.clear();
+        self.text_ends.clear();
         let (mut images, mut from) = (images.iter().peekable(), 0);
-        let ends = if self.options.blocks { block_ends } else { &[] };
+        let ends = if by_block { block_ends } else { &[] };
         for end in ends.iter().copied().chain([text.len()]) {
             while let Some(image) = images.next_if(|image| image.at <= end) {
-                self.piece(&text[from..image.at]);
+                tokenizer.tokenize(&piece(options, &text[from..image.at]), &mut self.tokens);
                 self.tokens.push(image.token);
                 from = image.at;
             }
-            self.piece(&text[from..end]);
+            tokenizer.tokenize(&piece(options, &text[from..end]), &mut self.tokens);
             from = end;
-            if self.options.blocks && self.block_ends.last() != Some(&self.tokens.len()) {
+            if by_block && self.block_ends.last() != Some(&self.tokens.len()) {
                 self.block_ends.push(self.tokens.len());
+                self.text_ends.push(end);
+            } else if let Some(last) = self.text_ends.last_mut() {
+                *last = end; // a block without terms goes with the one before it
             }
         }
     }
 
-    fn piece(&mut self, text: &str) {
-        let masked;
-        let text = if self.options.mask_volatile {
-            masked = mask::without_volatile(text);
-            &masked
-        } else {
-            text
-        };
-        self.tokenizer.tokenize(text, self.tokens);
-        if self.options.words {
-            self.tokenizer.tokenize(text, self.words);
+    /// The words of the text, or of the chosen blocks, if they are asked for.
+    fn add_words(&mut self, options: TextOptions, tokenizer: &mut Tokenizer, text: &str, chosen: Option<&[bool]>) {
+        self.words.clear();
+        if !options.words {
+            return;
+        }
+        match chosen {
+            None => tokenizer.tokenize(&piece(options, text), &mut self.words),
+            Some(chosen) => {
+                for (range, _) in ranges(&self.text_ends).zip(chosen).filter(|(_, is_core)| **is_core) {
+                    tokenizer.tokenize(&piece(options, &text[range]), &mut self.words);
+                }
+            }
         }
     }
+
+    /// Keeps the tokens of chosen blocks.
+    fn retain(&mut self, chosen: &[bool]) {
+        let (mut kept, mut from, mut blocks) = (0, 0, 0);
+        for (at, &is_chosen) in chosen.iter().enumerate() {
+            let end = self.block_ends[at];
+            if is_chosen {
+                self.tokens.copy_within(from..end, kept);
+                kept += end - from;
+                self.block_ends[blocks] = kept;
+                blocks += 1;
+            }
+            from = end;
+        }
+        self.tokens.truncate(kept);
+        self.block_ends.truncate(blocks);
+    }
+}
+
+/// A piece of text without what is masked.
+fn piece(options: TextOptions, text: &str) -> Cow<'_, str> {
+    if options.mask_volatile { mask::without_volatile(text) } else { Cow::Borrowed(text) }
+}
+
+/// Consecutive ranges by their ends.
+fn ranges(ends: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ {
+    let mut start = 0;
+    ends.iter().map(move |&end| std::mem::replace(&mut start, end)..end)
 }
 
 /// Where the paragraphs of a plain text end.

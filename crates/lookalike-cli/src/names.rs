@@ -1,0 +1,93 @@
+//! Values of arguments that are chosen from a list.
+
+use clap::ValueEnum;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MethodName {
+    /// Banded MinHash on word 5-grams, every candidate verified by exact Jaccard similarity
+    Minhash,
+    /// Algorithm B of Henzinger (2006): equal supershingles of word 8-grams
+    Shingle,
+    /// Algorithm C of Henzinger (2006): equal bits of a random projection of the words
+    Projection,
+    /// Pairs of Algorithm B that Algorithm C does not contradict
+    Combined,
+    /// Algorithm C between sites, the combined one within a site
+    Routed,
+    /// SimHash fingerprints of 64 bits that differ in few (Manku et al. 2007)
+    Simhash,
+    /// Content-defined chunks and Bloom filters (Jain et al. 2005); finds pages contained in others
+    Bloom,
+    /// Spot signatures: the same story in different page frames
+    Spotsigs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WeightsName {
+    /// Every feature counts once
+    None,
+    /// As often as it occurs
+    Tf,
+    /// More, the fewer pages have it (spotsigs)
+    Idf,
+    /// Both (simhash)
+    TfIdf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MaskName {
+    /// Dates, times, counters, session ids
+    Volatile,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WithinName {
+    /// The language, as detected
+    Language,
+    /// The site of the URL
+    Site,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum SiteName {
+    /// The host without its first label, if it has more than one dot
+    Paper,
+    /// The registrable domain, after the public suffix list
+    Registrable,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum MatchingName {
+    /// With all pages
+    Full,
+    /// In one pass, with the pages before it that were no duplicates
+    Incremental,
+    /// The same, starting from --seeds
+    Seeded,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GuessName {
+    /// The first above the threshold
+    First,
+    /// The most similar
+    Best,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ClusterName {
+    /// Every dropped page is a verified near-duplicate of the kept page it names
+    Star,
+    /// Everything reachable over verified pairs is one group
+    Components,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScopeName {
+    /// All of its text
+    Page,
+    /// The blocks that read like prose; all of it where there are too few
+    Core,
+    /// What a reader view would show; slow
+    Main,
+}

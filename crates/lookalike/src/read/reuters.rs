@@ -1,0 +1,44 @@
+//! Stories in the SGML of Reuters-21578: `<REUTERS … NEWID="1"> … <BODY>…</BODY></REUTERS>`.
+
+use std::borrow::Cow;
+
+use memchr::{memchr, memmem};
+
+use crate::page::{Body, Markup, RawPage};
+use crate::read::fields::FieldNames;
+use crate::read::tagged::{Tags, element, text_of};
+
+pub(super) const TAGS: Tags = Tags { open: b"<REUTERS", close: b"</REUTERS>" };
+
+/// The story in a document.
+pub(super) fn page<'a>(bytes: &'a [u8], names: &FieldNames) -> Result<RawPage<'a>, &'static str> {
+    let head = &bytes[..memchr(b'>', bytes).unwrap_or(bytes.len())];
+    let body = element(bytes, "BODY").or_else(|| element(bytes, "TEXT")).unwrap_or_default();
+    let rank = if names.rank_is_date { Some("DATE") } else { names.rank_field() };
+    Ok(RawPage {
+        id: attribute(head, b"NEWID=\""),
+        title: text_of(bytes, "TITLE"),
+        rank_value: rank.and_then(|field| text_of(bytes, field)).and_then(|value| names.rank_value(&value)),
+        ..RawPage::new(Body::Bytes(Cow::Borrowed(body)), Markup::Html)
+    })
+}
+
+fn attribute<'a>(tag: &'a [u8], name: &[u8]) -> Option<Cow<'a, str>> {
+    let value = &tag[memmem::find(tag, name)? + name.len()..];
+    Some(String::from_utf8_lossy(&value[..memchr(b'"', value)?]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::{Fields, Keep};
+
+    #[test]
+    fn stories_have_their_number_title_and_body() {
+        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        let story = b"<REUTERS TOPICS=\"YES\" OLDID=\"5544\" NEWID=\"1\">\n<DATE>26-FEB-1987</DATE>\n<TEXT>&#2;\n<TITLE>BAHIA COCOA</TITLE>\n<BODY>Showers continued.\n&#3;</BODY></TEXT>\n</REUTERS>";
+        let found = page(story, &names).unwrap();
+        assert_eq!((found.id.as_deref(), found.title.as_deref()), (Some("1"), Some("BAHIA COCOA")));
+        assert!(matches!(&found.body, Body::Bytes(body) if body.as_ref() == b"Showers continued.\n&#3;"));
+    }
+}
