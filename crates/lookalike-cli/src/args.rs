@@ -350,6 +350,10 @@ pub(crate) struct RunningArguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 
+    /// Go on where a run of the same job was killed, or failed
+    #[arg(long)]
+    pub(crate) resume: bool,
+
     /// Write into a directory that holds other things (they stay)
     #[arg(long)]
     pub(crate) force: bool,

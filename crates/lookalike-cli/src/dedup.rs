@@ -4,10 +4,12 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use lookalike::config::{ClusterMode, RunOptions};
+use lookalike::error::Error;
 use lookalike::estimate::{Estimate, estimate};
 use lookalike::pipeline::dedup;
 use lookalike::report::run::machine_memory_bytes;
 use lookalike::size::format_bytes;
+use lookalike::work_dir::WORK;
 
 use crate::Ending;
 use crate::args::{DedupArguments, RunningArguments};
@@ -28,6 +30,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
         jsonl: arguments.groups.jsonl,
         copy_kept: arguments.groups.copy_kept,
         revisit: arguments.groups.revisit,
+        resume: arguments.running.resume,
         seeds: arguments.method.spots.seeds,
         output: arguments.output,
         inputs: arguments.inputs,
@@ -37,7 +40,13 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
         return Ok(Ending::Done);
     }
     let progress = Progress::new(&arguments.talking)?;
-    let outcome = dedup(&config, &options, &progress)?;
+    let outcome = dedup(&config, &options, &progress).inspect_err(|error| {
+        let work = options.output.join(WORK);
+        if work.exists() && !matches!(error, Error::Usage(_) | Error::Locked { .. }) {
+            // The error itself comes behind this.
+            let _ = writeln!(io::stderr(), "what was read so far is in {}; the same command with --resume goes on from there", work.display());
+        }
+    })?;
     table::print(&outcome, &arguments.talking)?;
     Ok(if outcome.summary.skipped.is_empty() { Ending::Done } else { Ending::Skipped })
 }

@@ -316,6 +316,8 @@ fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static
         }
     }
     let Some(page) = page else { return Ok(None) };
+    // A revisit has no text of its own.
+    let page = loaded.pages.original(page).unwrap_or(page);
     let place = loaded.pages.place(page);
     let display = &loaded.sources[place.source as usize];
     let file = stored.files.iter().find(|file| file.source == *display);

@@ -546,6 +546,8 @@ pub struct RunOptions {
     pub jsonl: bool,
     /// Copy kept page files instead of only listing them.
     pub copy_kept: bool,
+    /// Go on with what a killed run has done.
+    pub resume: bool,
     /// In crawls, write dropped pages as revisits of the pages that they duplicate.
     pub revisit: bool,
     /// Files with the examples that seeded matching starts from.
@@ -565,6 +567,7 @@ impl RunOptions {
             force: false,
             jsonl: false,
             copy_kept: false,
+            resume: false,
             revisit: false,
             seeds: Vec::new(),
         }

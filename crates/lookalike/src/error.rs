@@ -32,6 +32,14 @@ pub enum Error {
         /// What was found in it.
         reason: String,
     },
+    /// A store could not be asked, or has no such object.
+    #[error("{url}: {cause}{}", remote_remedy(cause))]
+    Remote {
+        /// The object, as it was given.
+        url: String,
+        /// What the store said.
+        cause: io::Error,
+    },
     /// There was nothing to work on.
     #[error("no pages found in {inputs}{hint}")]
     NoPages {
@@ -113,6 +121,16 @@ impl Error {
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
         move |cause| Error::Io { path, action, cause }
+    }
+}
+
+fn remote_remedy(error: &io::Error) -> &'static str {
+    match error.kind() {
+        io::ErrorKind::NotFound => "; check the name (a folder ends with /)",
+        io::ErrorKind::PermissionDenied => {
+            "; give credentials in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_NAME …), or AWS_SKIP_SIGNATURE=true for a public bucket"
+        }
+        _ => "; check the address and the environment (AWS_ENDPOINT_URL, AWS_REGION, …; AWS_ALLOW_HTTP=true for a store without TLS)",
     }
 }
 

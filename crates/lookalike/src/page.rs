@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use serde::{Deserialize, Serialize};
+
 /// The number of a page in one run: its place in the order (source, record), from 0.
 pub type PageId = u32;
 
@@ -33,7 +35,7 @@ pub enum Body<'a> {
 pub type CaptureKeys = [u64; 3];
 
 /// Which capture a page of a crawl is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Capture {
     /// Its own names.
     pub own: CaptureKeys,

@@ -279,14 +279,14 @@ impl PageTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Format;
+    use crate::read::{Format, Location};
     use crate::read::compression::Compression;
 
     #[test]
     fn repeated_ids_get_names_of_their_own() {
         let directory = tempfile::tempdir().unwrap();
         let source = Source {
-            path: "a.jsonl".into(),
+            location: Location::File("a.jsonl".into()),
             display: "a.jsonl".to_owned(),
             name: "a.jsonl".to_owned(),
             format: Format::Jsonl,

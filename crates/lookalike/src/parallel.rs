@@ -1,4 +1,4 @@
-//! One producer, many workers, one collector that sees the results in the order of production.
+//! Producers, many workers, one collector that sees each producer's results in the order of production.
 //!
 //! Guaranteed: the collector's view does not depend on the number of workers; what is produced but
 //! not yet worked on is bounded; the first error anywhere stops everything.
@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::thread;
@@ -17,26 +17,29 @@ use crate::error::Result;
 /// the results of all that come after it.
 const UNDER_WAY: u64 = 4;
 
-/// How far the collector is.
-#[derive(Default)]
+/// How far the collector is with each unit.
 struct Progress {
-    collected: Mutex<u64>,
+    collected: Mutex<Vec<u64>>,
     changed: Condvar,
     stopped: AtomicBool,
 }
 
 impl Progress {
-    /// Waits until fewer than `limit` jobs are under way; false: the work has been given up.
-    fn wait_for_room(&self, sent: u64, limit: u64) -> bool {
+    fn new(units: usize) -> Progress {
+        Progress { collected: Mutex::new(vec![0; units]), changed: Condvar::new(), stopped: AtomicBool::new(false) }
+    }
+
+    /// Waits until fewer than `limit` jobs of a unit are under way; false: the work has been given up.
+    fn wait_for_room(&self, unit: usize, sent: u64, limit: u64) -> bool {
         let mut collected = self.collected.lock().unwrap_or_else(PoisonError::into_inner);
-        while sent - *collected >= limit && !self.is_stopped() {
+        while sent - collected[unit] >= limit && !self.is_stopped() {
             collected = self.changed.wait(collected).unwrap_or_else(PoisonError::into_inner);
         }
         !self.is_stopped()
     }
 
-    fn advance(&self) {
-        *self.collected.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+    fn advance(&self, unit: usize) {
+        self.collected.lock().unwrap_or_else(PoisonError::into_inner)[unit] += 1;
         self.changed.notify_all();
     }
 
@@ -52,10 +55,11 @@ impl Progress {
     }
 }
 
-/// Takes the producer's jobs.
+/// Takes a producer's jobs.
 pub struct JobSender<'a, J> {
-    sender: Sender<(u64, J)>,
+    sender: &'a Sender<(usize, u64, J)>,
     progress: &'a Progress,
+    unit: usize,
     limit: u64,
     sent: u64,
 }
@@ -63,7 +67,8 @@ pub struct JobSender<'a, J> {
 impl<J> JobSender<'_, J> {
     /// Hands a job on; waits while too many are under way. False: the work has been given up, stop.
     pub fn send(&mut self, job: J) -> bool {
-        if !self.progress.wait_for_room(self.sent, self.limit) || self.sender.send((self.sent, job)).is_err() {
+        let has_room = self.progress.wait_for_room(self.unit, self.sent, self.limit);
+        if !has_room || self.sender.send((self.unit, self.sent, job)).is_err() {
             return false;
         }
         self.sent += 1;
@@ -83,65 +88,155 @@ pub fn in_order<J: Send, R: Send, W>(
     work: impl Fn(&mut W, J) -> Result<R> + Sync,
     mut collect: impl FnMut(R) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
+    let produce = Mutex::new(Some(produce));
+    let produce = |_unit: usize, jobs: &mut JobSender<'_, J>| {
+        let produce = produce.lock().unwrap_or_else(PoisonError::into_inner).take();
+        produce.map_or(Ok(()), |produce| produce(jobs))
+    };
+    in_lanes(threads, 1, 1, produce, new_worker, work, |event| match event {
+        Event::Result(_, result) => collect(result),
+        Event::End(_, ()) => Ok(ControlFlow::Continue(())),
+    })
+}
+
+/// What the collector of lanes is told.
+pub enum Event<R, E> {
+    /// The next result of a unit.
+    Result(usize, R),
+    /// A unit is over: all its results have been told, and this is what its producer returned.
+    End(usize, E),
+}
+
+enum Message<R, E> {
+    Worked(usize, u64, thread::Result<Result<R>>),
+    Produced(usize, u64, thread::Result<Result<E>>),
+}
+
+/// A unit, as the collector sees it.
+struct Unit<R, E> {
+    early: BTreeMap<u64, thread::Result<Result<R>>>,
+    next: u64,
+    /// How many results there will be, and what the producer returned.
+    end: Option<(u64, thread::Result<Result<E>>)>,
+}
+
+/// Runs `produce` for every unit, in ascending order, `lanes` of them at a time, `work` in `threads`
+/// more, and `collect` here, until it breaks: it sees the results of each unit in order, those of different
+/// units as they come.
+///
+/// # Errors
+/// The first error of any of the three. A panic in any of them goes on here.
+pub fn in_lanes<J: Send, R: Send, E: Send, W>(
+    threads: usize,
+    lanes: usize,
+    units: usize,
+    produce: impl Fn(usize, &mut JobSender<'_, J>) -> Result<E> + Sync,
+    new_worker: impl Fn() -> W + Sync,
+    work: impl Fn(&mut W, J) -> Result<R> + Sync,
+    mut collect: impl FnMut(Event<R, E>) -> Result<ControlFlow<()>>,
+) -> Result<()> {
     let threads = threads.max(1);
-    let limit = UNDER_WAY * threads as u64;
-    let progress = Progress::default();
+    let lanes = lanes.clamp(1, units.max(1));
+    let limit = (UNDER_WAY * threads as u64).div_ceil(lanes as u64).max(2);
+    let progress = Progress::new(units);
+    let next_unit = AtomicUsize::new(0);
     let (job_sender, job_receiver) = mpsc::channel();
     let job_receiver = Mutex::new(job_receiver);
-    let (result_sender, result_receiver) = mpsc::channel();
-    let (new_worker, work, progress, job_receiver) = (&new_worker, &work, &progress, &job_receiver);
+    let (message_sender, messages) = mpsc::channel();
+    let (produce, new_worker, work) = (&produce, &new_worker, &work);
+    let (progress, job_receiver, next_unit) = (&progress, &job_receiver, &next_unit);
     thread::scope(|scope| {
-        let producer = scope.spawn(move || {
-            let mut jobs = JobSender { sender: job_sender, progress, limit, sent: 0 };
-            produce(&mut jobs)
-        });
-        for _ in 0..threads {
-            let result_sender = result_sender.clone();
+        for _ in 0..lanes {
+            let (job_sender, message_sender) = (job_sender.clone(), message_sender.clone());
             scope.spawn(move || {
-                let mut worker = new_worker();
                 loop {
-                    let job = job_receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
-                    let Ok((number, job)) = job else { return };
-                    if progress.is_stopped() {
-                        continue; // drain
+                    let unit = next_unit.fetch_add(1, Ordering::Relaxed);
+                    if unit >= units || progress.is_stopped() {
+                        return;
                     }
-                    let result = catch_unwind(AssertUnwindSafe(|| work(&mut worker, job)));
-                    if result_sender.send((number, result)).is_err() {
+                    let mut jobs = JobSender { sender: &job_sender, progress, unit, limit, sent: 0 };
+                    let end = catch_unwind(AssertUnwindSafe(|| produce(unit, &mut jobs)));
+                    if message_sender.send(Message::Produced(unit, jobs.sent, end)).is_err() {
                         return;
                     }
                 }
             });
         }
-        drop(result_sender);
-        let mut early = BTreeMap::new();
-        let mut next = 0u64;
+        drop(job_sender);
+        for _ in 0..threads {
+            let message_sender = message_sender.clone();
+            scope.spawn(move || {
+                let mut worker = new_worker();
+                loop {
+                    let job = job_receiver.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok((unit, number, job)) = job else { return };
+                    if progress.is_stopped() {
+                        continue; // drain
+                    }
+                    let result = catch_unwind(AssertUnwindSafe(|| work(&mut worker, job)));
+                    if message_sender.send(Message::Worked(unit, number, result)).is_err() {
+                        return;
+                    }
+                }
+            });
+        }
+        drop(message_sender);
+        let mut states: Vec<Unit<R, E>> =
+            (0..units).map(|_| Unit { early: BTreeMap::new(), next: 0, end: None }).collect();
         let mut ending: Option<thread::Result<Result<()>>> = None;
-        for (number, result) in result_receiver {
+        for message in messages {
             if ending.is_some() {
                 continue;
             }
-            early.insert(number, result);
-            while let Some(result) = early.remove(&next) {
-                next += 1;
-                progress.advance();
-                let collected =
-                    result.and_then(|result| catch_unwind(AssertUnwindSafe(|| result.and_then(&mut collect))));
-                ending = match collected {
-                    Ok(Ok(ControlFlow::Continue(()))) => continue,
-                    Ok(Ok(ControlFlow::Break(()))) => Some(Ok(Ok(()))),
-                    Ok(Err(error)) => Some(Ok(Err(error))),
-                    Err(panic) => Some(Err(panic)),
-                };
+            let unit = match message {
+                Message::Worked(unit, number, result) => {
+                    states[unit].early.insert(number, result);
+                    unit
+                }
+                Message::Produced(unit, sent, end) => {
+                    states[unit].end = Some((sent, end));
+                    unit
+                }
+            };
+            ending = tell(unit, &mut states[unit], progress, &mut collect);
+            if ending.is_some() {
                 progress.stop();
-                break;
             }
         }
-        let produced = producer.join();
-        match ending.unwrap_or(produced) {
-            Ok(result) => result,
-            Err(panic) => resume_unwind(panic),
+        match ending {
+            None => Ok(()),
+            Some(Ok(result)) => result,
+            Some(Err(panic)) => resume_unwind(panic),
         }
     })
+}
+
+/// Tells the collector what is ready of a unit; returns how the work ends, if it does.
+fn tell<R, E>(
+    unit: usize,
+    state: &mut Unit<R, E>,
+    progress: &Progress,
+    collect: &mut impl FnMut(Event<R, E>) -> Result<ControlFlow<()>>,
+) -> Option<thread::Result<Result<()>>> {
+    let mut ended = |event: thread::Result<Result<Event<R, E>>>| {
+        let told = event.and_then(|event| catch_unwind(AssertUnwindSafe(|| event.and_then(&mut *collect))));
+        match told {
+            Ok(Ok(ControlFlow::Continue(()))) => None,
+            Ok(Ok(ControlFlow::Break(()))) => Some(Ok(Ok(()))),
+            Ok(Err(error)) => Some(Ok(Err(error))),
+            Err(panic) => Some(Err(panic)),
+        }
+    };
+    while let Some(result) = state.early.remove(&state.next) {
+        state.next += 1;
+        progress.advance(unit);
+        let ending = ended(result.map(|result| result.map(|result| Event::Result(unit, result))));
+        if ending.is_some() {
+            return ending;
+        }
+    }
+    let (_, end) = state.end.take_if(|end| end.0 == state.next)?;
+    ended(end.map(|end| end.map(|end| Event::End(unit, end))))
 }
 
 #[cfg(test)]
@@ -236,6 +331,39 @@ mod tests {
             },
         );
         assert!(result.is_ok());
+    }
+
+    #[test]
+    fn every_lane_is_in_order_and_ends_after_its_last_result() {
+        for (threads, lanes) in [(1, 1), (2, 3), (4, 9)] {
+            let mut seen: Vec<(Vec<u64>, Option<u64>)> = vec![(Vec::new(), None); 5];
+            let result = in_lanes(
+                threads,
+                lanes,
+                5,
+                |unit, jobs| {
+                    let count = 10 * unit as u64;
+                    (0..count).take_while(|&n| jobs.send(n)).for_each(drop);
+                    Ok(count)
+                },
+                || (),
+                |(), n| Ok(n),
+                |event| {
+                    match event {
+                        Event::Result(unit, n) => {
+                            assert_eq!(seen[unit].1, None, "nothing comes after the end");
+                            seen[unit].0.push(n);
+                        }
+                        Event::End(unit, count) => seen[unit].1 = Some(count),
+                    }
+                    Ok(ControlFlow::Continue(()))
+                },
+            );
+            assert!(result.is_ok());
+            for (unit, (numbers, end)) in seen.iter().enumerate() {
+                assert_eq!((numbers.clone(), *end), ((0..10 * unit as u64).collect(), Some(10 * unit as u64)));
+            }
+        }
     }
 
     #[test]

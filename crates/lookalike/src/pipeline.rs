@@ -3,10 +3,12 @@
 //! read → text → features → sketch → candidates → verify → cluster → report
 
 mod assign;
+mod checkpoint;
 mod first_reading;
 mod revisits;
 mod search;
 mod second_reading;
+mod sketched_batch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -62,14 +64,13 @@ pub const INDEX_BYTES_A_FEATURE: u64 = 40;
 /// Whatever stops the run; bad records do not, unless `strict` is set. Nothing half-written stays.
 pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> Result<Outcome> {
     config.check()?;
-    let work = WorkDir::open(&options.output, options.force)?;
+    let work = WorkDir::open(&options.output, options.force, options.resume)?;
     let mut sources = discover(&options.inputs, config.format, work.output(), Some(work.path()))?;
     let first_seed = sources.list.len();
     if !options.seeds.is_empty() {
         let seeds = discover(&options.seeds, config.format, work.output(), Some(work.path()))?;
         for seed in &seeds.list {
-            let is_it = |source: &&Source| source.path.canonicalize().ok() == seed.path.canonicalize().ok();
-            if let Some(source) = sources.list.iter().find(is_it) {
+            if let Some(source) = sources.list.iter().find(|source| source.is_same(seed)) {
                 return Err(Error::Usage(format!(
                     "--seeds {}: this file is also an input; a page is either an example or matched with one",
                     source.display

@@ -69,7 +69,7 @@ pub fn recluster(
     }
     let config = Config { cluster: cluster.unwrap_or(stored.config.cluster), ..stored.config.clone() };
     let options = RunOptions { jsonl: directory.join("clusters.jsonl").exists(), ..options.clone() };
-    let work = WorkDir::open(&options.output, options.force)?;
+    let work = WorkDir::open(&options.output, options.force, false)?;
     let outcome = thread_pool(options.threads)?.install(|| {
         let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
         let loaded = read_back::pages(directory, work.path(), limit)?;
@@ -194,7 +194,7 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
         };
         if bytes.is_some_and(|bytes| bytes != source.bytes) {
             let reason = "is not the file it was when this result was made; run lookalike dedup again".to_owned();
-            return Err(Error::BadResult { path: source.path, reason });
+            return Err(Error::BadResult { path: source.path(), reason });
         }
         sources.push(source);
     }

@@ -7,11 +7,16 @@
 use std::fs::{self, File, TryLockError};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
 
 /// The name of the work directory inside the output directory.
 pub const WORK: &str = ".lookalike-work";
+/// How the names of files begin that a later run can go on with.
+pub(crate) const READ_PREFIX: &str = "read-";
+/// The file among them that says which job they belong to.
+pub(crate) const READ_KEY: &str = "read-key";
 /// What a result consists of, in the order in which it is put into place; the last one makes it
 /// whole.
 pub const RESULT_FILES: [&str; 13] = [
@@ -39,16 +44,19 @@ pub struct WorkDir {
     made: Vec<PathBuf>,
     /// Whether what stands in it is a result of ours, which goes when a new one comes.
     holds_result: bool,
+    /// Whether there is something that a later run could go on with.
+    can_resume: AtomicBool,
     /// Held while we live.
     _lock: File,
 }
 
 impl WorkDir {
-    /// Takes hold of `output`, which is made if it does not exist.
+    /// Takes hold of `output`, which is made if it does not exist. What a killed run left is cleared, all
+    /// but what `resume` can use.
     ///
     /// # Errors
     /// If it holds something else, another run is in it, or it cannot be written.
-    pub fn open(output: &Path, force: bool) -> Result<WorkDir> {
+    pub fn open(output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
         let exists = output.exists();
         if exists && !output.is_dir() {
             let reason = "exists and is no directory; choose another --output".to_owned();
@@ -81,8 +89,9 @@ impl WorkDir {
                 return Err(Error::Io { path: lock_path, action: "lock", cause: error });
             }
         }
-        let directory = WorkDir { output: output.to_path_buf(), work, made, holds_result, _lock: lock };
-        directory.clear_leftovers()?;
+        let can_resume = AtomicBool::new(false);
+        let directory = WorkDir { output: output.to_path_buf(), work, made, holds_result, can_resume, _lock: lock };
+        directory.clear(resume)?;
         Ok(directory)
     }
 
@@ -98,11 +107,17 @@ impl WorkDir {
         &self.output
     }
 
-    /// What a killed run left behind.
-    fn clear_leftovers(&self) -> Result<()> {
+    /// If the run fails from now on, what can be gone on with stays.
+    pub(crate) fn keep_for_resuming(&self) {
+        self.can_resume.store(true, Ordering::Relaxed);
+    }
+
+    /// Removes what is there, all but what a later run can use if that is to stay.
+    fn clear(&self, keep: bool) -> Result<()> {
         for entry in fs::read_dir(&self.work).map_err(Error::io(&self.work, "read"))? {
             let path = entry.map_err(Error::io(&self.work, "read"))?.path();
-            if path.file_name().is_some_and(|name| name != "lock") {
+            let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+            if name != "lock" && !(keep && name.starts_with(READ_PREFIX)) {
                 remove(&path)?;
             }
         }
@@ -127,6 +142,7 @@ impl WorkDir {
                 fs::rename(&from, &to).map_err(Error::io(&to, "write"))?;
             }
         }
+        self.can_resume.store(false, Ordering::Relaxed);
         Ok(())
     }
 }
@@ -134,6 +150,10 @@ impl WorkDir {
 impl Drop for WorkDir {
     fn drop(&mut self) {
         // Nothing more can be done about a failure here; the next run clears up.
+        if self.can_resume.load(Ordering::Relaxed) {
+            let _ = self.clear(true);
+            return;
+        }
         let _ = fs::remove_dir_all(&self.work);
         for directory in self.made.iter().rev() {
             let _ = fs::remove_dir(directory); // only if it is empty: nothing was published
@@ -172,34 +192,34 @@ mod tests {
     fn a_directory_of_others_is_refused_unless_forced() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("thesis.tex"), "precious").unwrap();
-        assert!(matches!(WorkDir::open(root.path(), false), Err(Error::OutputNotOurs { .. })));
-        let forced = WorkDir::open(root.path(), true).unwrap();
+        assert!(matches!(WorkDir::open(root.path(), false, false), Err(Error::OutputNotOurs { .. })));
+        let forced = WorkDir::open(root.path(), true, false).unwrap();
         fs::write(forced.path().join("summary.json"), "{\"lookalike\": 1}").unwrap();
         forced.publish().unwrap();
         assert_eq!(fs::read(root.path().join("thesis.tex")).unwrap(), b"precious");
-        assert!(WorkDir::open(root.path(), false).is_ok(), "now it is ours");
+        assert!(WorkDir::open(root.path(), false, false).is_ok(), "now it is ours");
     }
 
     #[test]
     fn force_removes_nothing_that_the_run_does_not_write() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("pages.jsonl"), "precious").unwrap();
-        let forced = WorkDir::open(root.path(), true).unwrap();
+        let forced = WorkDir::open(root.path(), true, false).unwrap();
         fs::write(forced.path().join("summary.json"), "{\"lookalike\": 1}").unwrap();
         forced.publish().unwrap();
         assert_eq!(fs::read(root.path().join("pages.jsonl")).unwrap(), b"precious");
         let other = tempfile::tempdir().unwrap();
         fs::create_dir(other.path().join("kept")).unwrap();
-        assert!(matches!(WorkDir::open(other.path(), true), Err(Error::BadResult { .. })));
+        assert!(matches!(WorkDir::open(other.path(), true, false), Err(Error::BadResult { .. })));
     }
 
     #[test]
     fn a_second_run_is_kept_out_and_a_failed_one_leaves_nothing() {
         let root = tempfile::tempdir().unwrap();
         let output = root.path().join("deep/er/out");
-        let first = WorkDir::open(&output, false).unwrap();
+        let first = WorkDir::open(&output, false, false).unwrap();
         fs::write(first.path().join("pairs.parquet"), "half").unwrap();
-        assert!(matches!(WorkDir::open(&output, false), Err(Error::Locked { .. })));
+        assert!(matches!(WorkDir::open(&output, false, false), Err(Error::Locked { .. })));
         drop(first);
         assert!(!root.path().join("deep").exists());
     }
@@ -210,7 +230,7 @@ mod tests {
         let work = root.path().join(WORK);
         fs::create_dir(&work).unwrap();
         fs::write(work.join("pairs.parquet"), "half").unwrap();
-        let opened = WorkDir::open(root.path(), false).unwrap();
+        let opened = WorkDir::open(root.path(), false, false).unwrap();
         assert!(!opened.path().join("pairs.parquet").exists());
     }
 }

@@ -304,7 +304,7 @@ fn visit_file(
         let skipped = reading.skipped(index, None, Some(0), reading.too_large(length), bytes);
         return visit(Err(NoPage::Skipped(skipped)));
     }
-    let modified = || fs::metadata(&source.path).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok();
+    let modified = || fs::metadata(source.location.path()?).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok();
     visit(Ok(RawPage {
         source: index,
         record: 1,

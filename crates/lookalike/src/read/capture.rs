@@ -17,7 +17,7 @@ use crate::read::fields::FieldNames;
 use crate::read::http::{self, BodyProblem, ResponseHead};
 use crate::read::unpack::Unpacker;
 use crate::read::warc::WarcHead;
-use crate::read::{Found, NoPage, Reading, Source, SourceFile, WantedRecord, arc, warc};
+use crate::read::{Found, NoPage, Reading, Source, WantedRecord, arc, warc};
 use crate::text::html::looks_like_html;
 
 /// Which responses are pages.
@@ -111,7 +111,7 @@ pub(crate) struct RecordNames {
 pub(crate) fn record_names(source: &Source, place: &WantedRecord) -> Option<RecordNames> {
     const HEAD_BYTES: usize = 64 << 10;
     let offset = place.offset.filter(|_| source.is_seekable())?;
-    let file = SourceFile::open(source).ok()?;
+    let file = source.location.open().ok()?;
     let mut unpacker = Unpacker::new(file, source.compression, Kind::of(source).start_test()).ok()?;
     unpacker.seek(offset).ok()?;
     let mut bytes = Vec::new();

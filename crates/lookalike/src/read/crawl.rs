@@ -16,6 +16,7 @@ use crate::read::batch::Content;
 use crate::read::buffer::Buffer;
 use crate::read::compression::Compression;
 use crate::read::source_file::SourceFile;
+use crate::read::units::{Stretch, UnitEnd};
 use crate::read::unpack::{Step, Unpacker};
 use crate::read::{Format, Reading, Source, arc, warc};
 
@@ -154,6 +155,8 @@ pub(crate) struct Cutter<'r> {
     done: usize,
     record: u64,
     is_over: bool,
+    /// Members at which to stop.
+    stops: Vec<u64>,
     /// Damage behind what is in the buffer.
     broken: Option<String>,
     ready: VecDeque<Piece>,
@@ -175,6 +178,7 @@ impl<'r> Cutter<'r> {
             done: 0,
             record: 1,
             is_over: false,
+            stops: Vec::new(),
             broken: None,
             ready: VecDeque::new(),
         })
@@ -222,6 +226,14 @@ impl<'r> Cutter<'r> {
     // Every record a member.
 
     fn cut_member(&mut self, spare: &mut impl FnMut() -> Vec<u8>) {
+        if let Ok(Some(start)) = self.unpacker.next_member()
+            && self.stops.binary_search(&start).is_ok()
+        {
+            self.done = self.buffer.len();
+            self.is_over = true;
+            self.flush(spare);
+            return;
+        }
         let start = self.buffer.len();
         let mut dropped = 0u64;
         let end = loop {
@@ -498,7 +510,7 @@ pub(super) fn is_by_member(source: &Source) -> bool {
         return false;
     }
     let kind = Kind::of(source);
-    let opened = SourceFile::open(source).and_then(|file| Unpacker::new(file, source.compression, kind.start_test()));
+    let opened = source.location.open().and_then(|file| Unpacker::new(file, source.compression, kind.start_test()));
     let Ok(mut unpacker) = opened else { return false };
     let mut bytes = Vec::new();
     loop {
@@ -515,6 +527,22 @@ pub(super) fn is_by_member(source: &Source) -> bool {
     is_alone && matches!(unpacker.step(&mut bytes, 1), Step::Data | Step::MemberEnd)
 }
 
+/// Batches of the records of a stretch.
+pub(super) fn stretch(
+    reading: &Reading<'_>,
+    source: u32,
+    stretch: &Stretch,
+    send: &mut dyn FnMut(Content) -> bool,
+) -> std::io::Result<UnitEnd> {
+    let file = &reading.sources[source as usize];
+    let mut cutter = Cutter::new(reading.file(file)?, file, reading.max_page_bytes)?;
+    cutter.unpacker.seek(stretch.from)?;
+    cutter.stops.clone_from(&stretch.stops);
+    send_all(reading, source, &mut cutter, send);
+    let next = cutter.unpacker.next_member()?.unwrap_or(u64::MAX);
+    Ok(UnitEnd { records: cutter.record - 1, next })
+}
+
 /// Batches of records, for the readers' queue.
 pub(super) fn records(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
     let file = &reading.sources[source as usize];
@@ -526,6 +554,15 @@ pub(super) fn records(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut(C
             return send(Content::Skipped(reading.skipped(source, None, None, problem, &[])));
         }
     };
+    send_all(reading, source, &mut cutter, send)
+}
+
+fn send_all(
+    reading: &Reading<'_>,
+    source: u32,
+    cutter: &mut Cutter<'_>,
+    send: &mut dyn FnMut(Content) -> bool,
+) -> bool {
     let pool = Arc::clone(&reading.buffers);
     while let Some(piece) = cutter.next(|| pool.take()) {
         let content = match piece {

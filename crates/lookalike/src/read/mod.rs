@@ -18,6 +18,7 @@ mod http;
 mod jsonl;
 mod mediawiki;
 mod parquet;
+pub(crate) mod remote;
 mod reuters;
 mod source;
 mod source_file;
@@ -25,6 +26,7 @@ mod source_names;
 mod stream;
 mod tagged;
 mod trec;
+mod units;
 mod unpack;
 mod warc;
 
@@ -35,11 +37,14 @@ pub use format::Format;
 pub(crate) use http::head_length;
 pub(crate) use parquet::{guarded, open_file as open_parquet};
 pub use source::{STDIN, Source, Sources, discover, known_source};
-pub(crate) use source_file::SourceFile;
+pub use source_file::Location;
+pub use units::{Unit, UnitEnd};
+pub(crate) use source_file::{Chunks, SourceFile};
 pub(crate) use unpack::Unpacker;
 pub(crate) use warc::head as warc_head;
 
 use std::io::Read;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
@@ -108,12 +113,16 @@ impl Reading<'_> {
     /// # Errors
     /// Never for bad records; those are handed on as such.
     pub fn read_all(&self, jobs: &mut JobSender<'_, Batch>) -> Result<()> {
-        let mut index = 0;
-        while index < self.sources.len() {
+        self.read_sources(0..self.sources.len(), jobs)
+    }
+
+    fn read_sources(&self, sources: Range<usize>, jobs: &mut JobSender<'_, Batch>) -> Result<()> {
+        let mut index = sources.start;
+        while index < sources.end {
             let source = &self.sources[index];
             let here = as_u32(index);
             if source.format.is_page_file() {
-                let pages = self.sources[index..].iter().take_while(|source| source.format.is_page_file());
+                let pages = self.sources[index..sources.end].iter().take_while(|source| source.format.is_page_file());
                 let count = self.batch_files(pages);
                 let files = (here..).take(count).collect();
                 if !jobs.send(Batch { source: here, content: Content::Files(files), only: None }) {
@@ -232,7 +241,7 @@ impl Reading<'_> {
     }
 
     fn file(&self, source: &Source) -> std::io::Result<SourceFile<'_>> {
-        SourceFile::counted(source, &self.bytes_read)
+        source.location.open_counted(&self.bytes_read)
     }
 
     fn open(&self, source: &Source) -> std::io::Result<Box<dyn Read + Send + '_>> {

@@ -4,7 +4,6 @@
 //! any string or binary type, ids also integers.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -22,6 +21,7 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader,
 use crate::error::SkipKind;
 use crate::page::Markup;
 use crate::read::fields::{FieldNames, Role};
+use crate::read::Chunks;
 use crate::read::jsonl::Line;
 
 /// Rows in a batch.
@@ -29,7 +29,7 @@ const BATCH_ROWS: usize = 1024;
 
 /// Opens a file by its Parquet schema alone: what else its writer noted down about types is not
 /// needed, and may be damaged.
-pub(crate) fn open_file(file: File) -> parquet::errors::Result<ParquetRecordBatchReaderBuilder<File>> {
+pub(crate) fn open_file(file: Chunks) -> parquet::errors::Result<ParquetRecordBatchReaderBuilder<Chunks>> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
 }
@@ -59,7 +59,7 @@ pub(crate) struct RowReader {
 const ROLES: [Role; 5] = [Role::Id, Role::Text, Role::Url, Role::Title, Role::Rank];
 
 impl RowReader {
-    pub(crate) fn open(file: File, names: &FieldNames) -> Result<RowReader, (SkipKind, String)> {
+    pub(crate) fn open(file: Chunks, names: &FieldNames) -> Result<RowReader, (SkipKind, String)> {
         let damaged =
             |error: &dyn std::fmt::Display| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}"));
         let builder = guarded(|| open_file(file))?.map_err(|error| damaged(&error))?;

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::read::compression::Compression;
-use crate::read::crawl;
+use crate::read::source_file::Location;
+use crate::read::{crawl, remote};
 use crate::read::format::{Format, is_no_page};
 use crate::read::source_names::{assign_names, readable};
 
@@ -24,8 +25,8 @@ pub const STDIN: &str = "-";
 /// One file to read.
 #[derive(Debug, Clone)]
 pub struct Source {
-    /// The file.
-    pub path: PathBuf,
+    /// Where its bytes are.
+    pub location: Location,
     /// Its name in the output files: the path as it was given.
     pub display: String,
     /// Its unique short name: ids and the file in `kept/` are made of it.
@@ -46,6 +47,34 @@ impl Source {
     pub fn is_seekable(&self) -> bool {
         self.compression == Compression::None || self.by_member
     }
+
+    /// Its name, for errors.
+    #[must_use]
+    pub fn path(&self) -> PathBuf {
+        PathBuf::from(&self.display)
+    }
+
+    /// Whether two sources are the same file.
+    #[must_use]
+    pub fn is_same(&self, other: &Source) -> bool {
+        match (self.location.path(), other.location.path()) {
+            (Some(one), Some(two)) => one.canonicalize().ok() == two.canonicalize().ok(),
+            (None, None) => self.display == other.display,
+            _ => false,
+        }
+    }
+
+    /// Bytes that are already here, as a source.
+    ///
+    /// # Errors
+    /// When they are in no known format.
+    pub fn in_memory(name: &str, bytes: Vec<u8>, format: Option<Format>) -> Result<Source> {
+        let mut sources = Sources::default();
+        let location = Location::Memory(bytes.into());
+        let found = Found { display: name.to_owned(), name: name.to_owned(), location, in_directory: false };
+        look_at(found, format, &mut sources)?;
+        sources.list.pop().ok_or_else(|| Error::NotFound { path: name.into() })
+    }
 }
 
 /// All sources of a run.
@@ -60,11 +89,10 @@ pub struct Sources {
 }
 
 /// A file that was found, before it was looked at.
-#[derive(PartialEq, Eq, PartialOrd, Ord)]
 struct Found {
     display: String,
     name: String,
-    path: PathBuf,
+    location: Location,
     in_directory: bool,
 }
 
@@ -81,15 +109,24 @@ pub fn discover(inputs: &[String], format: Option<Format>, output: &Path, spool:
         directories: HashSet::new(),
         sources: Sources::default(),
     };
-    let paths = expand(inputs)?;
+    let (remote, local): (Vec<&String>, Vec<&String>) = inputs.iter().partition(|input| remote::is_remote(input));
+    let paths = expand(&local)?;
     let prefix = paths.iter().filter(|path| path.is_dir()).count() > 1;
     for path in &paths {
         finder.add(path, prefix)?;
     }
+    for input in remote {
+        finder.add_remote(input)?;
+    }
     let Finder { mut found, mut sources, .. } = finder;
-    found.sort();
+    found.sort_by(|a, b| (&a.display, &a.name).cmp(&(&b.display, &b.name)));
     let mut seen = HashSet::new();
-    found.retain(|file| seen.insert(file.path.canonicalize().unwrap_or_else(|_| file.path.clone())));
+    found.retain(|file| {
+        seen.insert(match file.location.path() {
+            Some(path) => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
+            None => PathBuf::from(&file.display),
+        })
+    });
     for file in found {
         look_at(file, format, &mut sources)?;
     }
@@ -98,11 +135,11 @@ pub fn discover(inputs: &[String], format: Option<Format>, output: &Path, spool:
 }
 
 /// The arguments as paths, patterns resolved, in an order of their own.
-fn expand(inputs: &[String]) -> Result<Vec<PathBuf>> {
+fn expand(inputs: &[&String]) -> Result<Vec<PathBuf>> {
     let mut paths = Vec::new();
     for input in inputs {
         let path = PathBuf::from(input);
-        if input == STDIN || path.exists() {
+        if *input == STDIN || path.exists() {
             paths.push(path);
             continue;
         }
@@ -114,7 +151,7 @@ fn expand(inputs: &[String]) -> Result<Vec<PathBuf>> {
         let before = paths.len();
         paths.extend(matches.filter_map(Result::ok));
         if paths.len() == before {
-            return Err(Error::NoPages { inputs: input.clone(), hint: ": the pattern matches no file".to_owned() });
+            return Err(Error::NoPages { inputs: (*input).clone(), hint: ": the pattern matches no file".to_owned() });
         }
     }
     paths.sort();
@@ -157,7 +194,21 @@ impl Finder<'_> {
         };
         let path_to_read =
             if !is_stdin && path.is_file() { path.to_path_buf() } else { self.copy_stream(path, is_stdin)? };
-        self.found.push(Found { display: display(path), name, path: path_to_read, in_directory: false });
+        let location = Location::File(path_to_read);
+        self.found.push(Found { display: display(path), name, location, in_directory: false });
+        Ok(())
+    }
+
+    /// Objects in a store.
+    fn add_remote(&mut self, input: &str) -> Result<()> {
+        let objects = remote::find(input).map_err(|cause| Error::Remote { url: input.to_owned(), cause })?;
+        let is_alone = objects.len() == 1 && objects[0].url == input;
+        for object in objects {
+            let path = object.url.split(['?', '#']).next().unwrap_or_default();
+            let name = path.rsplit('/').next().unwrap_or(path).to_owned();
+            let display = object.url.clone();
+            self.found.push(Found { display, name, location: Location::Remote(object), in_directory: !is_alone });
+        }
         Ok(())
     }
 
@@ -191,7 +242,7 @@ impl Finder<'_> {
                         let found = Found {
                             display: display(&path),
                             name: format!("{stem}{relative}"),
-                            path,
+                            location: Location::File(path),
                             in_directory: true,
                         };
                         self.found.push(found);
@@ -225,31 +276,37 @@ impl Finder<'_> {
 }
 
 fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result<()> {
-    let Found { display, mut name, path, in_directory } = file;
-    if in_directory && forced.is_none() && is_no_page(&path) {
+    let Found { display, mut name, location, in_directory } = file;
+    if in_directory && forced.is_none() && is_no_page(Path::new(&name)) {
         sources.ignored += 1;
         return Ok(());
     }
-    let head = File::open(&path).and_then(|mut file| read_head(&mut file));
+    let head = location.open().and_then(|mut file| read_head(&mut file));
     let raw = match head {
         Ok(raw) => raw,
         Err(error) if in_directory => {
             sources.problems.push(unreadable(display, &error));
             return Ok(());
         }
-        Err(error) => return Err(Error::io(&path, "read")(error)),
+        Err(error) => return Err(Error::io(Path::new(&display), "read")(error)),
     };
     let compression = Compression::of(&raw);
     let is_empty = raw.is_empty();
     let head = match compression {
         Compression::None => raw,
         // A damaged start is found again, and reported, when the file is read.
-        _ => compression.open(&path).and_then(|mut file| read_head(&mut file)).unwrap_or_default(),
+        _ => location
+            .open()
+            .and_then(|file| compression.decode(file))
+            .and_then(|mut file| read_head(&mut file))
+            .unwrap_or_default(),
     };
     if display == STDIN && is_empty {
         return Ok(());
     }
-    let known = forced.or_else(|| Format::by_name(Path::new(&display)));
+    // The name of an object on the web ends where its query begins.
+    let named = if location.path().is_some() { display.as_str() } else { name.as_str() };
+    let known = forced.or_else(|| Format::by_name(Path::new(named)));
     let format = match (known, Format::by_content(&head)) {
         // A name or a flag says it, unless it says JSON lines and the file is one array.
         (Some(Format::Jsonl), Err(reason)) if head.trim_ascii_start().starts_with(b"[") => Err(reason),
@@ -276,8 +333,8 @@ fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result
     if display == STDIN {
         name = format!("{name}.{}{}", format.name(), compression.ending());
     }
-    let bytes = fs::metadata(&path).map_err(Error::io(&path, "read"))?.len();
-    let mut source = Source { display, name, path, format, compression, by_member: false, bytes };
+    let bytes = location.size().map_err(Error::io(Path::new(&display), "read"))?;
+    let mut source = Source { display, name, location, format, compression, by_member: false, bytes };
     source.by_member = crawl::is_by_member(&source);
     sources.list.push(source);
     Ok(())
@@ -289,13 +346,24 @@ fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result
 /// When the file is gone or cannot be read.
 pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result<Source> {
     let path = PathBuf::from(display);
+    if remote::is_remote(display) {
+        let mut found = remote::find(display).map_err(|cause| Error::Remote { url: display.to_owned(), cause })?;
+        if let Some(object) = found.pop().filter(|_| found.is_empty()) {
+            let mut sources = Sources::default();
+            let location = Location::Remote(object);
+            let file = Found { display: display.to_owned(), name: name.to_owned(), location, in_directory: false };
+            look_at(file, format, &mut sources)?;
+            return sources.list.pop().ok_or(Error::NotFound { path });
+        }
+    }
     if !path.is_file() {
         let reason =
             "was read by the run that made this result and is not there now; run this from the same folder".to_owned();
         return Err(Error::BadResult { path, reason });
     }
     let mut sources = Sources::default();
-    let file = Found { display: display.to_owned(), name: name.to_owned(), path: path.clone(), in_directory: false };
+    let location = Location::File(path.clone());
+    let file = Found { display: display.to_owned(), name: name.to_owned(), location, in_directory: false };
     look_at(file, format, &mut sources)?;
     sources.list.pop().ok_or(Error::NotFound { path })
 }

@@ -3,35 +3,114 @@
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::read::Source;
+use parquet::file::reader::{ChunkReader, Length};
 
-/// An open source: read on, or from a place. What is read is counted.
+use crate::read::remote::{RemoteObject, RemoteReader};
+
+/// Where the bytes of a source are.
+#[derive(Debug, Clone)]
+pub enum Location {
+    /// In a file.
+    File(PathBuf),
+    /// In a store.
+    Remote(RemoteObject),
+    /// Here.
+    Memory(Arc<[u8]>),
+}
+
+impl Location {
+    /// Opens it; nothing is counted.
+    pub(crate) fn open(&self) -> io::Result<SourceFile<'static>> {
+        Ok(SourceFile { inner: self.inner()?, bytes_read: None })
+    }
+
+    /// Opens it; what is read is added to `bytes_read`.
+    pub(crate) fn open_counted<'r>(&self, bytes_read: &'r AtomicU64) -> io::Result<SourceFile<'r>> {
+        Ok(SourceFile { inner: self.inner()?, bytes_read: Some(bytes_read) })
+    }
+
+    /// The bytes there are.
+    pub(crate) fn size(&self) -> io::Result<u64> {
+        match self {
+            Location::File(path) => Ok(std::fs::metadata(path)?.len()),
+            Location::Remote(object) => Ok(object.size),
+            Location::Memory(bytes) => Ok(bytes.len() as u64),
+        }
+    }
+
+    /// What is different once the bytes are others: a time, a version.
+    pub(crate) fn version(&self) -> String {
+        match self {
+            Location::File(path) => {
+                let modified = std::fs::metadata(path).and_then(|found| found.modified()).ok();
+                modified.map_or_else(String::new, |time| format!("{time:?}"))
+            }
+            Location::Remote(object) => object.version.clone(),
+            Location::Memory(_) => String::new(),
+        }
+    }
+
+    /// The file, if it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&std::path::Path> {
+        match self {
+            Location::File(path) => Some(path),
+            Location::Remote(_) | Location::Memory(_) => None,
+        }
+    }
+
+    fn inner(&self) -> io::Result<Inner> {
+        Ok(match self {
+            Location::File(path) => Inner::File(File::open(path)?),
+            Location::Remote(object) => Inner::Remote(Box::new(RemoteReader::new(object.clone()))),
+            Location::Memory(bytes) => Inner::Memory { bytes: Arc::clone(bytes), at: 0 },
+        })
+    }
+}
+
+enum Inner {
+    File(File),
+    Remote(Box<RemoteReader>),
+    Memory { bytes: Arc<[u8]>, at: usize },
+}
+
+/// An open source: read on, or from a place.
 pub(crate) struct SourceFile<'r> {
-    file: File,
+    inner: Inner,
     bytes_read: Option<&'r AtomicU64>,
 }
 
-impl<'r> SourceFile<'r> {
-    /// Opens a source; what is read is added to `bytes_read`.
-    pub(crate) fn counted(source: &Source, bytes_read: &'r AtomicU64) -> io::Result<SourceFile<'r>> {
-        Ok(SourceFile { file: File::open(&source.path)?, bytes_read: Some(bytes_read) })
-    }
-
-    /// Opens a source; nothing is counted.
-    pub(crate) fn open(source: &Source) -> io::Result<SourceFile<'static>> {
-        Ok(SourceFile { file: File::open(&source.path)?, bytes_read: None })
-    }
-
+impl SourceFile<'_> {
     /// Goes on reading from `offset`.
     pub(crate) fn seek_to(&mut self, offset: u64) -> io::Result<()> {
-        self.file.seek(SeekFrom::Start(offset)).map(|_| ())
+        match &mut self.inner {
+            Inner::File(file) => file.seek(SeekFrom::Start(offset)).map(|_| ()),
+            Inner::Remote(reader) => {
+                reader.seek_to(offset);
+                Ok(())
+            }
+            Inner::Memory { bytes, at } => {
+                *at = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
+                Ok(())
+            }
+        }
     }
 
     /// Fills `bytes` from `offset` on.
     pub(crate) fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
-        self.file.read_exact_at(bytes, offset)?;
+        match &self.inner {
+            Inner::File(file) => file.read_exact_at(bytes, offset)?,
+            Inner::Remote(reader) => reader.read_exact_at(bytes, offset)?,
+            Inner::Memory { bytes: all, .. } => {
+                let start = usize::try_from(offset).unwrap_or(usize::MAX);
+                let end = start.saturating_add(bytes.len());
+                bytes.copy_from_slice(all.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
+            }
+        }
         self.count(bytes.len());
         Ok(())
     }
@@ -45,8 +124,55 @@ impl<'r> SourceFile<'r> {
 
 impl Read for SourceFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let count = self.file.read(buffer)?;
+        let count = match &mut self.inner {
+            Inner::File(file) => file.read(buffer)?,
+            Inner::Remote(reader) => reader.read(buffer)?,
+            Inner::Memory { bytes, at } => {
+                let count = buffer.len().min(bytes.len() - *at);
+                buffer[..count].copy_from_slice(&bytes[*at..*at + count]);
+                *at += count;
+                count
+            }
+        };
         self.count(count);
         Ok(count)
+    }
+}
+
+/// What the Parquet library reads from.
+pub(crate) struct Chunks {
+    location: Location,
+    size: u64,
+}
+
+impl Chunks {
+    pub(crate) fn new(location: &Location) -> io::Result<Chunks> {
+        location.open()?; // a file that is not there is better told now
+        Ok(Chunks { location: location.clone(), size: location.size()? })
+    }
+}
+
+impl Length for Chunks {
+    fn len(&self) -> u64 {
+        self.size
+    }
+}
+
+impl ChunkReader for Chunks {
+    type T = io::BufReader<SourceFile<'static>>;
+
+    fn get_read(&self, start: u64) -> parquet::errors::Result<Self::T> {
+        let mut file = self.location.open()?;
+        file.seek_to(start)?;
+        Ok(io::BufReader::new(file))
+    }
+
+    fn get_bytes(&self, start: u64, length: usize) -> parquet::errors::Result<bytes::Bytes> {
+        if start.checked_add(length as u64).is_none_or(|end| end > self.size) {
+            return Err(parquet::errors::ParquetError::EOF("the file ends before its data".to_owned()));
+        }
+        let mut bytes = vec![0; length];
+        self.location.open()?.read_exact_at(&mut bytes, start)?;
+        Ok(bytes.into())
     }
 }

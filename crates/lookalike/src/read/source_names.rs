@@ -67,14 +67,14 @@ fn inside(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::Format;
+    use crate::read::{Format, Location};
     use crate::read::compression::Compression;
 
     fn named(sources: &[(&str, &str)]) -> Vec<String> {
         let mut list: Vec<Source> = sources
             .iter()
             .map(|(display, name)| Source {
-                path: (*display).into(),
+                location: Location::File((*display).into()),
                 display: (*display).to_owned(),
                 name: (*name).to_owned(),
                 format: Format::Jsonl,

@@ -15,7 +15,7 @@ use crate::read::buffer::{Buffer, BufferPool};
 use crate::read::compression::Compression;
 use crate::read::csv::{Header, Splitter};
 use crate::read::parquet::RowReader;
-use crate::read::{Format, Reading};
+use crate::read::{Chunks, Format, Reading};
 
 /// Bytes in a batch of lines.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -300,7 +300,7 @@ fn end_of_header(reading: &Reading<'_>, pieces: &mut Pieces<'_>, delimiter: u8) 
 /// Batches of rows.
 pub(super) fn rows(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
     let file = &reading.sources[source as usize];
-    let opened = std::fs::File::open(&file.path)
+    let opened = Chunks::new(&file.location)
         .map_err(|error| (SkipKind::Unreadable, format!("cannot be opened: {error}")))
         .and_then(|file| RowReader::open(file, &reading.names));
     let mut record = 1;

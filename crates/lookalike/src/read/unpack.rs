@@ -120,6 +120,31 @@ impl<'r> Unpacker<'r> {
         self.offset + self.at as u64
     }
 
+    /// The first member that can be recognised from `offset` on.
+    pub(crate) fn find_from(&mut self, offset: u64) -> io::Result<Option<u64>> {
+        self.member = offset.saturating_sub(1);
+        self.state = State::Lost;
+        self.next_member()
+    }
+
+    /// Where the next member begins, between two of them; nothing at the end of the file.
+    pub(crate) fn next_member(&mut self) -> io::Result<Option<u64>> {
+        if self.state == State::Lost {
+            self.state = if self.find_member()? { State::Between } else { State::Over };
+        }
+        if self.state == State::Over {
+            return Ok(None);
+        }
+        if self.compression == Compression::Gzip {
+            self.skip_zeros()?;
+        }
+        if self.waiting()?.is_empty() {
+            self.state = State::Over;
+            return Ok(None);
+        }
+        Ok(Some(self.position()))
+    }
+
     /// Where the member under way, or the last one, begins.
     pub(crate) fn member(&self) -> u64 {
         self.member
@@ -145,19 +170,9 @@ impl<'r> Unpacker<'r> {
     }
 
     fn try_step(&mut self, out: &mut Vec<u8>, most: usize) -> io::Result<Step> {
-        if self.state == State::Lost {
-            self.state = if self.find_member()? { State::Between } else { State::Over };
-        }
-        if self.state == State::Over {
-            return Ok(Step::End);
-        }
-        if self.state == State::Between {
-            let padding = if self.compression == Compression::Gzip { self.skip_zeros()? } else { 0 };
-            if self.waiting()?.is_empty() {
-                self.state = State::Over;
-                return Ok(Step::End);
-            }
-            self.member = self.position();
+        if self.state != State::Inside {
+            let Some(start) = self.next_member()? else { return Ok(Step::End) };
+            self.member = start;
             self.state = State::Inside;
             self.at_least(ZSTD_MAGIC.len())?;
             let waiting = &self.input[self.at..];
@@ -168,8 +183,7 @@ impl<'r> Unpacker<'r> {
                 Compression::Zstd => Compression::of(waiting) == Compression::Zstd,
             };
             if !begins {
-                let what = if padding > 0 { "zeros and then something else" } else { "something else" };
-                return self.lose(format!("a compressed member should begin here; there is {what}"));
+                return self.lose("a compressed member should begin here; there is something else".to_owned());
             }
             self.reset()?;
         }
@@ -299,16 +313,14 @@ impl<'r> Unpacker<'r> {
     }
 
     /// Passes over zeros, as tapes and block devices leave them.
-    fn skip_zeros(&mut self) -> io::Result<usize> {
-        let mut zeros = 0;
+    fn skip_zeros(&mut self) -> io::Result<()> {
         loop {
             let waiting = self.waiting()?;
             let count = waiting.iter().take_while(|byte| **byte == 0).count();
             let all = count == waiting.len() && count > 0;
             self.at += count;
-            zeros += count;
             if !all {
-                return Ok(zeros);
+                return Ok(());
             }
         }
     }

@@ -18,7 +18,7 @@ use crate::config::RunOptions;
 use crate::error::{Error, Result};
 use crate::page::PageId;
 use crate::read::compression::Compression;
-use crate::read::{Format, Source, guarded, open_parquet as open_file};
+use crate::read::{Chunks, Format, Source, guarded, open_parquet as open_file};
 use crate::report::table::parquet_error;
 use crate::report::{Findings, kept_crawl};
 
@@ -37,7 +37,7 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: &RunOpti
                 list.push('\n');
                 if options.copy_kept {
                     create_parent(&target)?;
-                    fs::copy(&source.path, &target).map_err(Error::io(&target, "write"))?;
+                    copy_whole(source, &target)?;
                 }
             }
             continue;
@@ -118,10 +118,11 @@ fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<
     let file = File::create(target).map_err(Error::io(target, "create"))?;
     if source.compression == Compression::None {
         // File to file: the system copies without passing the bytes through us.
-        let mut from = File::open(&source.path).map_err(Error::io(&source.path, "read"))?;
+        let Some(path) = source.location.path() else { return copy_parts(source, file, target, ranges) };
+        let mut from = File::open(path).map_err(Error::io(path, "read"))?;
         let mut file = file;
         for &(start, end) in ranges {
-            io::Seek::seek(&mut from, io::SeekFrom::Start(start)).map_err(Error::io(&source.path, "read"))?;
+            io::Seek::seek(&mut from, io::SeekFrom::Start(start)).map_err(Error::io(path, "read"))?;
             let copied =
                 io::copy(&mut Read::take(&from, end - start), &mut file).map_err(Error::io(target, "write"))?;
             if copied != end - start && end != TO_THE_END {
@@ -130,7 +131,25 @@ fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<
         }
         return Ok(());
     }
-    let mut reader = source.compression.open(&source.path).map_err(Error::io(&source.path, "read"))?;
+    copy_parts(source, file, target, ranges)
+}
+
+/// Copies a file as it is.
+pub(super) fn copy_whole(source: &Source, target: &Path) -> Result<()> {
+    if let Some(path) = source.location.path() {
+        fs::copy(path, target).map_err(Error::io(target, "write"))?;
+        return Ok(());
+    }
+    let mut reader = source.location.open().map_err(Error::io(&source.path(), "read"))?;
+    let mut out = File::create(target).map_err(Error::io(target, "create"))?;
+    io::copy(&mut reader, &mut out).map_err(Error::io(target, "write"))?;
+    Ok(())
+}
+
+/// Copies ranges of the decompressed bytes by reading through all of them.
+fn copy_parts(source: &Source, file: File, target: &Path, ranges: &[(u64, u64)]) -> Result<()> {
+    let opened = source.location.open().and_then(|opened| source.compression.decode(opened));
+    let mut reader = opened.map_err(Error::io(&source.path(), "read"))?;
     let mut is_short = false;
     let fill = |writer: &mut dyn Write| {
         let mut at = 0;
@@ -150,14 +169,14 @@ fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<
 pub(super) fn shorter(source: &Source) -> Error {
     let reason =
         "is shorter than it was when it was read; run lookalike dedup again when nothing writes to it".to_owned();
-    Error::BadResult { path: source.path.clone(), reason }
+    Error::BadResult { path: source.path(), reason }
 }
 
 /// Copies the rows whose numbers, from 1, are in `kept`, ascending. All columns are read now, so
 /// damage that the first reading did not come by can show here; rows are never lost silently.
 fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
     let copied = guarded(|| try_copy_rows(source, target, kept));
-    let failed = |(_, reason): (_, String)| Error::Parquet { path: source.path.clone(), reason };
+    let failed = |(_, reason): (_, String)| Error::Parquet { path: source.path(), reason };
     let copied = copied.map_err(failed)??;
     if copied == kept.len() as u64 {
         return Ok(());
@@ -166,12 +185,12 @@ fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
         "only {copied} of {} kept rows can be copied: the file is damaged in a column that is not compared; mend it, or leave it out",
         kept.len()
     );
-    Err(Error::Parquet { path: source.path.clone(), reason })
+    Err(Error::Parquet { path: source.path(), reason })
 }
 
 /// Returns the number of rows that were copied.
 fn try_copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<u64> {
-    let file = File::open(&source.path).map_err(Error::io(&source.path, "read"))?;
+    let file = Chunks::new(&source.location).map_err(Error::io(&source.path(), "read"))?;
     let Ok(builder) = open_file(file) else { return Ok(0) }; // reported as skipped
     let metadata = Arc::clone(builder.metadata());
     let compression = metadata
@@ -190,7 +209,7 @@ fn try_copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<u64> {
     let schema = Arc::clone(builder.schema());
     let mut writer = ArrowWriter::try_new_with_options(out, schema, options).map_err(parquet_error(target))?;
     let (mut row, mut copied) = (0u64, 0u64);
-    for batch in builder.build().map_err(parquet_error(&source.path))? {
+    for batch in builder.build().map_err(parquet_error(&source.path()))? {
         let Ok(batch) = batch else { break };
         let rows = row + 1..row + 1 + batch.num_rows() as u64;
         let mask: BooleanArray = rows.map(|number| Some(kept.binary_search(&number).is_ok())).collect();

@@ -5,7 +5,7 @@
 //! duplicate, and their requests stay.
 
 use std::collections::{HashMap, HashSet};
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::page::PageId;
 use crate::read::compression::Compression;
 use crate::read::crawl::{Cutter, Kind, Piece};
-use crate::read::{Format, NEAR_PROFILE, Source, SourceFile, Unpacker, head_length, record_names, warc_head};
+use crate::read::{Format, NEAR_PROFILE, Source, Unpacker, head_length, record_names, warc_head};
 use crate::report::Findings;
 
 const SAME_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
@@ -36,8 +36,7 @@ pub(super) fn write(findings: &Findings<'_>, index: u32, target: &Path, revisit:
         .map(|page| (findings.pages.place(page).record, page))
         .collect();
     if dropped.is_empty() {
-        fs::copy(&source.path, target).map_err(Error::io(target, "write"))?;
-        return Ok(());
+        return super::kept::copy_whole(source, target);
     }
     let plan = KeptPlan { findings, dropped: &dropped, revisit };
     let (items, is_raw) = match plan.items(source)? {
@@ -68,8 +67,8 @@ impl KeptPlan<'_> {
     /// What is kept of `source`; nothing if a record has no place.
     fn items(&self, source: &Source) -> Result<Option<Vec<Item>>> {
         let reading = self.findings.reading;
-        let file = SourceFile::open(source).map_err(Error::io(&source.path, "read"))?;
-        let mut cutter = Cutter::new(file, source, reading.max_page_bytes).map_err(Error::io(&source.path, "read"))?;
+        let file = source.location.open().map_err(Error::io(&source.path(), "read"))?;
+        let mut cutter = Cutter::new(file, source, reading.max_page_bytes).map_err(Error::io(&source.path(), "read"))?;
         let mut entries = Vec::new();
         let mut names = HashMap::new();
         while let Some(piece) = cutter.next(Vec::new) {
@@ -210,11 +209,11 @@ const DIGEST: &str = "WARC-Payload-Digest";
 /// Copies bytes of the file itself; new records are compressed each by itself.
 fn copy_raw(source: &Source, target: &Path, items: &[Item]) -> Result<()> {
     let mut out = File::create(target).map_err(Error::io(target, "create"))?;
-    let mut file = SourceFile::open(source).map_err(Error::io(&source.path, "read"))?;
+    let mut file = source.location.open().map_err(Error::io(&source.path(), "read"))?;
     for item in items {
         match item {
             Item::Range(from, to) => {
-                file.seek_to(*from).map_err(Error::io(&source.path, "read"))?;
+                file.seek_to(*from).map_err(Error::io(&source.path(), "read"))?;
                 let copied =
                     io::copy(&mut file.by_ref().take(to - from), &mut out).map_err(Error::io(target, "write"))?;
                 if copied != to - from {
@@ -232,9 +231,9 @@ fn copy_raw(source: &Source, target: &Path, items: &[Item]) -> Result<()> {
 
 /// Copies decompressed bytes into a file that is compressed as a whole.
 fn copy_stream(source: &Source, target: &Path, items: &[Item]) -> Result<()> {
-    let file = SourceFile::open(source).map_err(Error::io(&source.path, "read"))?;
+    let file = source.location.open().map_err(Error::io(&source.path(), "read"))?;
     let unpacker = Unpacker::new(file, source.compression, Kind::of(source).start_test());
-    let mut reader = unpacker.map_err(Error::io(&source.path, "read"))?.into_reader();
+    let mut reader = unpacker.map_err(Error::io(&source.path(), "read"))?.into_reader();
     let out = File::create(target).map_err(Error::io(target, "create"))?;
     let mut is_short = false;
     let fill = |writer: &mut dyn Write| {

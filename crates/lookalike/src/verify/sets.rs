@@ -25,7 +25,7 @@ pub struct PageSets {
 }
 
 /// Some pages' features, on their way from a worker.
-#[derive(Default)]
+#[derive(Default, serde::Serialize, serde::Deserialize)]
 pub struct SetBatch {
     /// Each page, and where its features and its sketch end.
     ends: Vec<(PageId, usize, usize)>,

@@ -1,0 +1,212 @@
+//! What has been read, in files: for units whose turn has not come, and for a run that goes on with
+//! what a killed one has done.
+//!
+//! A file a unit, `read-0000`, … in the work directory: batches, each with its length and a checksum,
+//! and at the end a mark that the unit is whole. `read-key` says which job they belong to. A job of one
+//! unit writes none.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result};
+use crate::pipeline::Run;
+use crate::pipeline::sketched_batch::SketchedBatch;
+use crate::read::{Reading, Unit, UnitEnd};
+use crate::work_dir::{READ_KEY, READ_PREFIX};
+
+/// What a file holds, one after the other.
+#[derive(Serialize, Deserialize)]
+enum Entry<B> {
+    Batch(B),
+    End(UnitEnd),
+}
+
+/// The files of a run.
+pub(super) struct Checkpoints {
+    directory: PathBuf,
+    /// Whether there are files at all.
+    is_used: bool,
+    open: HashMap<usize, BufWriter<File>>,
+    ends: HashMap<usize, UnitEnd>,
+}
+
+impl Checkpoints {
+    /// Takes over what an earlier run has left, if that is wanted and it was the same job.
+    pub(super) fn open(run: &Run<'_>, reading: &Reading<'_>, units: &[Unit]) -> Result<Checkpoints> {
+        let directory = run.work.path().to_path_buf();
+        let mut checkpoints =
+            Checkpoints { directory, is_used: units.len() > 1, open: HashMap::new(), ends: HashMap::new() };
+        let key = key(run, reading, units);
+        let path = checkpoints.directory.join(READ_KEY);
+        if run.options.resume && path.exists() {
+            let known = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
+            if known != key {
+                return Err(Error::Usage(format!(
+                    "--resume: {} holds the work of another job: other options, another version, or files that have changed since; run without --resume to start over",
+                    checkpoints.directory.display()
+                )));
+            }
+            for unit in 0..units.len() {
+                if let Some(end) = checkpoints.whole_end(unit) {
+                    checkpoints.ends.insert(unit, end);
+                }
+            }
+        }
+        if checkpoints.is_used {
+            fs::write(&path, key).map_err(Error::io(&path, "write"))?;
+            run.work.keep_for_resuming();
+        }
+        Ok(checkpoints)
+    }
+
+    /// Whether a unit has been read to its end.
+    pub(super) fn is_done(&self, unit: usize) -> bool {
+        self.ends.contains_key(&unit)
+    }
+
+    /// Where a unit ended, if it has.
+    pub(super) fn end_of(&self, unit: usize) -> Option<UnitEnd> {
+        self.ends.get(&unit).copied()
+    }
+
+    /// Adds a batch to a unit.
+    pub(super) fn add(&mut self, unit: usize, batch: &SketchedBatch) -> Result<()> {
+        self.write(unit, &Entry::Batch(batch))
+    }
+
+    /// A unit has been read to its end.
+    pub(super) fn finish(&mut self, unit: usize, end: UnitEnd) -> Result<()> {
+        self.write(unit, &Entry::<&SketchedBatch>::End(end))?;
+        if let Some(mut file) = self.open.remove(&unit) {
+            file.flush().map_err(Error::io(&self.path(unit), "write"))?;
+        }
+        self.ends.insert(unit, end);
+        Ok(())
+    }
+
+    /// The batches of a unit so far.
+    pub(super) fn batches(&mut self, unit: usize) -> Result<impl Iterator<Item = Result<SketchedBatch>> + use<>> {
+        let path = self.path(unit);
+        if let Some(file) = self.open.get_mut(&unit) {
+            file.flush().map_err(Error::io(&path, "write"))?;
+        }
+        let entries = if self.is_used && path.exists() { Some(Entries::open(&path)?) } else { None };
+        Ok(entries.into_iter().flatten().filter_map(|entry| match entry {
+            Ok(Entry::Batch(batch)) => Some(Ok(batch)),
+            Ok(Entry::End(_)) => None,
+            Err(error) => Some(Err(error)),
+        }))
+    }
+
+    /// A unit is not needed.
+    pub(super) fn drop_unit(&mut self, unit: usize) -> Result<()> {
+        self.open.remove(&unit);
+        let path = self.path(unit);
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(Error::io(&path, "remove")(error)),
+            _ => Ok(()),
+        }
+    }
+
+    fn path(&self, unit: usize) -> PathBuf {
+        self.directory.join(format!("{READ_PREFIX}{unit:04}"))
+    }
+
+    fn write(&mut self, unit: usize, entry: &Entry<&SketchedBatch>) -> Result<()> {
+        if !self.is_used {
+            return Ok(());
+        }
+        let path = self.path(unit);
+        let file = match self.open.entry(unit) {
+            std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
+            std::collections::hash_map::Entry::Vacant(new) => {
+                new.insert(BufWriter::new(File::create(&path).map_err(Error::io(&path, "create"))?))
+            }
+        };
+        let bytes = postcard::to_stdvec(entry).map_err(|error| broken(&path, &error.to_string()))?;
+        let write = |file: &mut BufWriter<File>| {
+            file.write_all(&(bytes.len() as u64).to_le_bytes())?;
+            file.write_all(&xxh3_64(&bytes).to_le_bytes())?;
+            file.write_all(&bytes)
+        };
+        write(file).map_err(Error::io(&path, "write"))
+    }
+
+    /// Where a unit of an earlier run ended; nothing if it is not whole.
+    fn whole_end(&self, unit: usize) -> Option<UnitEnd> {
+        let mut end = None;
+        for entry in Entries::open(&self.path(unit)).ok()? {
+            match entry.ok()? {
+                Entry::Batch(_) => {}
+                Entry::End(found) => end = Some(found),
+            }
+        }
+        end
+    }
+}
+
+/// What the files are good for: the same config on the same input, by the same version.
+fn key(run: &Run<'_>, reading: &Reading<'_>, units: &[Unit]) -> String {
+    let mut key = format!("lookalike {} {:016x}\n", env!("CARGO_PKG_VERSION"), run.config.hash());
+    for source in reading.sources {
+        key += &format!("{} {} {}\n", source.bytes, source.location.version(), source.display);
+    }
+    for unit in units {
+        key += &format!("{:?} {}\n", unit.sources, unit.stretch.as_ref().map_or(0, |stretch| stretch.from));
+    }
+    key
+}
+
+fn broken(path: &Path, reason: &str) -> Error {
+    Error::BadResult { path: path.to_path_buf(), reason: format!("cannot be used ({reason}); run without --resume") }
+}
+
+/// Reads a file entry by entry.
+struct Entries {
+    path: PathBuf,
+    file: BufReader<File>,
+    left: u64,
+}
+
+impl Entries {
+    fn open(path: &Path) -> Result<Entries> {
+        let file = File::open(path).map_err(Error::io(path, "read"))?;
+        let left = file.metadata().map_err(Error::io(path, "read"))?.len();
+        Ok(Entries { path: path.to_path_buf(), file: BufReader::new(file), left })
+    }
+
+    fn read(&mut self) -> io::Result<Vec<u8>> {
+        let mut head = [0; 16];
+        self.file.read_exact(&mut head)?;
+        let (length, sum) = head.split_at(8);
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        let length = number(length);
+        self.left = self.left.checked_sub(16 + length).ok_or(io::ErrorKind::UnexpectedEof)?;
+        let mut bytes = vec![0; usize::try_from(length).map_err(|_| io::ErrorKind::InvalidData)?];
+        self.file.read_exact(&mut bytes)?;
+        if xxh3_64(&bytes) == number(sum) { Ok(bytes) } else { Err(io::Error::other("a checksum is wrong")) }
+    }
+}
+
+impl Iterator for Entries {
+    type Item = Result<Entry<SketchedBatch>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.left == 0 {
+            return None;
+        }
+        let entry = match self.read() {
+            Ok(bytes) => postcard::from_bytes(&bytes).map_err(|error| broken(&self.path, &error.to_string())),
+            Err(error) => Err(broken(&self.path, &error.to_string())),
+        };
+        if entry.is_err() {
+            self.left = 0;
+        }
+        Some(entry)
+    }
+}

@@ -1,0 +1,116 @@
+//! Pieces of the input that are read side by side and taken up again one by one.
+//!
+//! A unit is a run of small sources, one source, or a stretch of a large one whose records are compressed
+//! each by itself. The units of an input are always the same, whatever the number of threads, so that a
+//! run can go on with what an earlier one has read.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use crate::error::{Result, SkipKind};
+use crate::parallel::JobSender;
+use crate::read::batch::{Batch, Content};
+use crate::read::crawl::{self, Kind};
+use crate::read::unpack::Unpacker;
+use crate::read::{Reading, Source, as_u32};
+
+/// Bytes of small sources in a unit, and of a large one in a stretch of it.
+const UNIT_BYTES: u64 = 32 << 20;
+
+/// A piece of the input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unit {
+    /// The sources in it.
+    pub sources: Range<u32>,
+    /// If it is a part of its one source, which.
+    pub stretch: Option<Stretch>,
+}
+
+/// A stretch of a source.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stretch {
+    /// The first member in it.
+    pub from: u64,
+    /// Where the stretches behind it begin; it ends at the first of these that is the start of a member.
+    pub stops: Arc<Vec<u64>>,
+}
+
+/// Where a unit ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct UnitEnd {
+    /// Records in it, if it is a stretch.
+    pub records: u64,
+    /// The stretch that goes on where it ended begins here.
+    pub next: u64,
+}
+
+impl Reading<'_> {
+    /// The units of the input.
+    #[must_use]
+    pub fn units(&self) -> Vec<Unit> {
+        let mut units: Vec<Unit> = Vec::new();
+        let mut bytes = 0;
+        for (index, source) in self.sources.iter().enumerate() {
+            let here = as_u32(index);
+            if source.by_member && source.bytes >= 2 * UNIT_BYTES {
+                let starts = stretches(source);
+                for (at, &from) in starts.iter().enumerate() {
+                    let stops = Arc::new(starts[at + 1..].to_vec());
+                    units.push(Unit { sources: here..here + 1, stretch: Some(Stretch { from, stops }) });
+                }
+                bytes = UNIT_BYTES; // nothing is added to a stretch
+                continue;
+            }
+            match units.last_mut().filter(|_| bytes + source.bytes <= UNIT_BYTES) {
+                Some(unit) => unit.sources.end = here + 1,
+                None => {
+                    units.push(Unit { sources: here..here + 1, stretch: None });
+                    bytes = 0;
+                }
+            }
+            bytes += source.bytes;
+        }
+        units
+    }
+
+    /// Hands all records of a unit to `jobs`, in order. The records of a stretch are numbered from 1.
+    ///
+    /// # Errors
+    /// Never for bad records; those are handed on as such.
+    pub fn read_unit(&self, unit: &Unit, jobs: &mut JobSender<'_, Batch>) -> Result<UnitEnd> {
+        let Some(stretch) = &unit.stretch else {
+            self.read_sources(unit.sources.start as usize..unit.sources.end as usize, jobs)?;
+            return Ok(UnitEnd::default());
+        };
+        let source = unit.sources.start;
+        let mut send = |content: Content| jobs.send(Batch { source, content, only: None });
+        match crawl::stretch(self, source, stretch, &mut send) {
+            Ok(end) => Ok(end),
+            Err(error) => {
+                let problem = (SkipKind::Unreadable, format!("cannot be opened: {error}"));
+                send(Content::Skipped(self.skipped(source, None, Some(stretch.from), problem, &[])));
+                Ok(UnitEnd { records: 0, next: stretch.stops.first().copied().unwrap_or(u64::MAX) })
+            }
+        }
+    }
+}
+
+/// Where the stretches of a large source begin: members, one every so many bytes.
+fn stretches(source: &Source) -> Vec<u64> {
+    let mut starts = vec![0];
+    let opened = source.location.open();
+    let unpacker =
+        opened.and_then(|file| Unpacker::new(file, source.compression, Kind::of(source).start_test()));
+    let Ok(mut unpacker) = unpacker else { return starts };
+    let mut from = UNIT_BYTES;
+    while from < source.bytes {
+        match unpacker.find_from(from) {
+            Ok(Some(start)) => {
+                starts.push(start);
+                from = start + UNIT_BYTES;
+            }
+            _ => break,
+        }
+    }
+    starts
+}
