@@ -44,7 +44,11 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
         let work = options.output.join(WORK);
         if work.exists() && !matches!(error, Error::Usage(_) | Error::Locked { .. }) {
             // The error itself comes behind this.
-            let _ = writeln!(io::stderr(), "what was read so far is in {}; the same command with --resume goes on from there", work.display());
+            let _ = writeln!(
+                io::stderr(),
+                "what was read so far is in {}; the same command with --resume goes on from there",
+                work.display()
+            );
         }
     })?;
     table::print(&outcome, &arguments.talking)?;

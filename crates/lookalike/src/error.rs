@@ -130,7 +130,9 @@ fn remote_remedy(error: &io::Error) -> &'static str {
         io::ErrorKind::PermissionDenied => {
             "; give credentials in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_NAME …), or AWS_SKIP_SIGNATURE=true for a public bucket"
         }
-        _ => "; check the address and the environment (AWS_ENDPOINT_URL, AWS_REGION, …; AWS_ALLOW_HTTP=true for a store without TLS)",
+        _ => {
+            "; check the address and the environment (AWS_ENDPOINT_URL, AWS_REGION, …; AWS_ALLOW_HTTP=true for a store without TLS)"
+        }
     }
 }
 

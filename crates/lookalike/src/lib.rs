@@ -21,6 +21,8 @@ pub mod compare;
 pub mod config;
 pub mod error;
 pub mod estimate;
+#[doc(hidden)]
+pub mod exercise;
 pub mod feature;
 pub mod kernel;
 pub mod method;

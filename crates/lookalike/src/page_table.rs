@@ -279,8 +279,8 @@ impl PageTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{Format, Location};
     use crate::read::compression::Compression;
+    use crate::read::{Format, Location};
 
     #[test]
     fn repeated_ids_get_names_of_their_own() {

@@ -89,7 +89,7 @@ impl WorkDir {
                 return Err(Error::Io { path: lock_path, action: "lock", cause: error });
             }
         }
-        let can_resume = AtomicBool::new(false);
+        let can_resume = AtomicBool::new(resume && work.join(READ_KEY).exists());
         let directory = WorkDir { output: output.to_path_buf(), work, made, holds_result, can_resume, _lock: lock };
         directory.clear(resume)?;
         Ok(directory)

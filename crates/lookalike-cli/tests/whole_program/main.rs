@@ -10,4 +10,5 @@ mod dedup;
 mod formats;
 mod help;
 mod methods;
+mod resume;
 mod same_bytes;

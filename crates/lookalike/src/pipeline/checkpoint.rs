@@ -52,8 +52,9 @@ impl Checkpoints {
                 )));
             }
             for unit in 0..units.len() {
-                if let Some(end) = checkpoints.whole_end(unit) {
-                    checkpoints.ends.insert(unit, end);
+                match checkpoints.whole_end(unit) {
+                    Some(end) => drop(checkpoints.ends.insert(unit, end)),
+                    None => checkpoints.drop_unit(unit)?,
                 }
             }
         }

@@ -100,6 +100,11 @@ impl ResponseHead<'_> {
     }
 }
 
+/// How long the body of a response is, decoded; 0 if there is none.
+pub(crate) fn response_body_bytes(response: &[u8], limit: u64) -> usize {
+    split(response).and_then(|(head, body)| head.body(body, limit).ok()).map_or(0, |body| body.len())
+}
+
 /// Undoes one content encoding; nothing if the body is not encoded so.
 fn decode(encoding: &[u8], body: &[u8], limit: u64) -> Result<Option<Vec<u8>>, BodyProblem> {
     let (name, reader): (&str, Box<dyn Read + '_>) = match encoding {

@@ -18,6 +18,10 @@ mod http;
 mod jsonl;
 mod mediawiki;
 mod parquet;
+#[cfg(feature = "remote")]
+pub(crate) mod remote;
+#[cfg(not(feature = "remote"))]
+#[path = "remote_absent.rs"]
 pub(crate) mod remote;
 mod reuters;
 mod source;
@@ -34,12 +38,12 @@ pub use batch::{Batch, Found, NoPage};
 pub use capture::{CaptureFilter, MimeTypes, Statuses};
 pub(crate) use capture::{NEAR_PROFILE, record_names};
 pub use format::Format;
-pub(crate) use http::head_length;
+pub(crate) use http::{head_length, response_body_bytes};
 pub(crate) use parquet::{guarded, open_file as open_parquet};
 pub use source::{STDIN, Source, Sources, discover, known_source};
 pub use source_file::Location;
-pub use units::{Unit, UnitEnd};
 pub(crate) use source_file::{Chunks, SourceFile};
+pub use units::{Unit, UnitEnd};
 pub(crate) use unpack::Unpacker;
 pub(crate) use warc::head as warc_head;
 

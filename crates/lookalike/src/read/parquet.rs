@@ -20,8 +20,8 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader,
 
 use crate::error::SkipKind;
 use crate::page::Markup;
-use crate::read::fields::{FieldNames, Role};
 use crate::read::Chunks;
+use crate::read::fields::{FieldNames, Role};
 use crate::read::jsonl::Line;
 
 /// Rows in a batch.

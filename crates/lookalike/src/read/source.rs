@@ -11,10 +11,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::read::compression::Compression;
-use crate::read::source_file::Location;
-use crate::read::{crawl, remote};
 use crate::read::format::{Format, is_no_page};
+use crate::read::source_file::Location;
 use crate::read::source_names::{assign_names, readable};
+use crate::read::{crawl, remote};
 
 /// How much of a file is looked at to tell its format.
 const HEAD_BYTES: u64 = 4096;

@@ -67,8 +67,8 @@ fn inside(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::{Format, Location};
     use crate::read::compression::Compression;
+    use crate::read::{Format, Location};
 
     fn named(sources: &[(&str, &str)]) -> Vec<String> {
         let mut list: Vec<Source> = sources

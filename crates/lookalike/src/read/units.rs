@@ -99,8 +99,7 @@ impl Reading<'_> {
 fn stretches(source: &Source) -> Vec<u64> {
     let mut starts = vec![0];
     let opened = source.location.open();
-    let unpacker =
-        opened.and_then(|file| Unpacker::new(file, source.compression, Kind::of(source).start_test()));
+    let unpacker = opened.and_then(|file| Unpacker::new(file, source.compression, Kind::of(source).start_test()));
     let Ok(mut unpacker) = unpacker else { return starts };
     let mut from = UNIT_BYTES;
     while from < source.bytes {

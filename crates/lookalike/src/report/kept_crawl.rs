@@ -68,7 +68,8 @@ impl KeptPlan<'_> {
     fn items(&self, source: &Source) -> Result<Option<Vec<Item>>> {
         let reading = self.findings.reading;
         let file = source.location.open().map_err(Error::io(&source.path(), "read"))?;
-        let mut cutter = Cutter::new(file, source, reading.max_page_bytes).map_err(Error::io(&source.path(), "read"))?;
+        let mut cutter =
+            Cutter::new(file, source, reading.max_page_bytes).map_err(Error::io(&source.path(), "read"))?;
         let mut entries = Vec::new();
         let mut names = HashMap::new();
         while let Some(piece) = cutter.next(Vec::new) {

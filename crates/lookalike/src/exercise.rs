@@ -1,0 +1,111 @@
+//! Readers and the text stage on any bytes at all, in one thread: what fuzzing calls, and the tests that
+//! replay what it found. Nothing here is for users.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use crate::config::Config;
+use crate::error::Result;
+use crate::page_table::{NewPage, PageStrings, PageTable};
+use crate::parallel::in_order;
+use crate::pipeline::new_reading;
+use crate::read::{Batch, Format, Reading, Source, Wanted};
+use crate::text::{PageReader, Scope, TextOptions};
+
+/// The limit on pages here: small, so that it is met.
+const MAX_PAGE_BYTES: u64 = 64 << 10;
+
+/// Reads all records of a file, and then all pages again from their places; returns how many there are.
+///
+/// # Errors
+/// When the bytes are in no format that is read.
+///
+/// # Panics
+/// When a page is not the same the second time.
+pub fn reader(format: Option<Format>, bytes: Vec<u8>) -> Result<usize> {
+    let config = Config { max_page_bytes: MAX_PAGE_BYTES, format, ..Config::default() };
+    let source = Source::in_memory("fuzz", bytes, format)?;
+    let sources = [source];
+    let reading = new_reading(&config, &sources);
+    let mut table = PageTable::new(&std::env::temp_dir(), usize::MAX / 2);
+    let first = pages(&reading, None, Some(&mut table))?;
+    let all: Vec<u32> = (0..).take(table.len()).collect();
+    let second = pages(&reading, Some(&table.wanted(&all)), None)?;
+    assert!(first == second, "pages differ when they are read again");
+    Ok(first.len())
+}
+
+/// The text of every page by its number.
+fn pages(
+    reading: &Reading<'_>,
+    wanted: Option<&Wanted>,
+    mut table: Option<&mut PageTable>,
+) -> Result<BTreeMap<u64, String>> {
+    let mut found = BTreeMap::new();
+    in_order(
+        1,
+        |jobs| match wanted {
+            Some(wanted) => reading.read_wanted(wanted, jobs),
+            None => reading.read_all(jobs),
+        },
+        || PageReader::new(TextOptions::default()),
+        |reader, batch: Batch| {
+            let mut pages = Vec::new();
+            batch.visit(reading, &mut |page| {
+                if let Ok(page) = page {
+                    pages.push((page.record, page.offset, page.length, reader.text(&page)));
+                }
+                Ok(())
+            })?;
+            Ok(pages)
+        },
+        |pages| {
+            for (record, offset, length, text) in pages {
+                if let Some(table) = &mut table {
+                    let strings = PageStrings { id: "", url: None, title: None };
+                    let (source, tokens, identity, rank_key) = (0, 0, None, None);
+                    table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings })?;
+                }
+                found.insert(record, text);
+            }
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(found)
+}
+
+/// Reads a page in every way there is; returns how many tokens it has.
+#[must_use]
+pub fn page(bytes: &[u8], charset: Option<&str>) -> usize {
+    use crate::page::{Body, Markup, RawPage};
+    let body = || Body::Bytes(bytes.into());
+    let mut count = 0;
+    for (scope, scripts, raw, words) in [
+        (Scope::Page, false, false, false),
+        (Scope::Core, true, false, true),
+        (Scope::Main, false, false, false),
+        (Scope::Page, false, true, true),
+    ] {
+        let options = TextOptions {
+            scope,
+            scripts,
+            raw,
+            words,
+            blocks: true,
+            content: true,
+            mask_volatile: scripts,
+            keep_case: raw,
+        };
+        for markup in [Markup::Html, Markup::Text, Markup::Unknown] {
+            let page = RawPage { charset: charset.map(Into::into), ..RawPage::new(body(), markup) };
+            count = PageReader::new(options).read(&page).tokens.len();
+        }
+    }
+    count
+}
+
+/// Takes a response apart and decodes its body.
+#[must_use]
+pub fn response(bytes: &[u8]) -> usize {
+    crate::read::response_body_bytes(bytes, MAX_PAGE_BYTES)
+}

@@ -1,0 +1,53 @@
+//! Everything in the fuzzing corpus goes through the same entry points, on any compiler.
+#![allow(clippy::unwrap_used)] // in a test, failing is the point
+
+use std::fs;
+use std::path::Path;
+
+use lookalike::exercise;
+use lookalike::read::Format;
+
+fn each(target: &str, run: impl Fn(Vec<u8>) -> usize) -> usize {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);
+    let mut files: Vec<_> = fs::read_dir(&folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    assert!(files.len() >= 5, "{}", folder.display());
+    files.iter().map(|file| run(fs::read(file).unwrap())).sum()
+}
+
+fn reader(target: &str, format: Format) -> usize {
+    each(target, |bytes| exercise::reader(Some(format), bytes).unwrap_or(0))
+}
+
+#[test]
+fn readers_survive_their_corpus_and_find_pages_in_it() {
+    for (target, format) in [
+        ("warc", Format::Warc),
+        ("arc", Format::Arc),
+        ("jsonl", Format::Jsonl),
+        ("csv", Format::Csv),
+        ("parquet", Format::Parquet),
+        ("tagged", Format::Trec),
+        ("tagged", Format::Reuters),
+        ("tagged", Format::MediaWiki),
+    ] {
+        assert!(reader(target, format) > 0, "{target} {}", format.name());
+    }
+}
+
+#[test]
+fn pages_and_responses_survive_their_corpus() {
+    assert!(each("html", |bytes| exercise::page(&bytes, None)) > 0);
+    assert!(each("http", |bytes| exercise::response(&bytes)) > 0);
+}
+
+/// Whatever a file is said to be, it is read to its end.
+#[test]
+fn every_reader_survives_the_files_of_all_others() {
+    for target in ["warc", "arc", "jsonl", "csv", "parquet", "tagged", "html", "http"] {
+        for (format, ..) in Format::ALL {
+            reader(target, format);
+        }
+        each(target, |bytes| exercise::page(&bytes, Some("shift_jis")));
+    }
+}
