@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {
-    "pages": ["id", "source", "record", "offset", "length", "url", "title", "tokens", "identity"],
+    "pages": ["id", "source", "record", "offset", "length", "url", "title", "tokens", "identity", "revisit_of"],
     "clusters": ["id", "cluster", "kept", "kept_id", "similarity", "kind", "component"],
     "pairs": ["left", "right", "similarity", "left_in_right", "right_in_left", "score", "estimate", "same_site"],
     "near_misses": ["left", "right", "similarity", "left_in_right", "right_in_left", "score", "estimate", "same_site"],

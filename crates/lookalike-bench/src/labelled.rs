@@ -15,6 +15,7 @@ use lookalike::config::{Antecedents, Config, Method, RunOptions, Weights, Within
 use lookalike::observe::Silent;
 use lookalike::page::{Body, Markup, RawPage};
 use lookalike::pipeline::dedup;
+use lookalike::text::Scope;
 use serde_json::Value;
 
 use crate::quality::columns;
@@ -72,17 +73,22 @@ pub struct Variant {
     pub config: Config,
 }
 
-/// Every method at its defaults.
+/// A method at its defaults, but on whole pages, as the papers have it.
+fn on_pages(method: Method) -> Config {
+    Config { scope: Scope::Page, ..Config::for_method(method) }
+}
+
+/// Every method at its defaults, on whole pages.
 #[must_use]
 pub fn defaults() -> Vec<Variant> {
-    Method::ALL.map(|method| Variant { name: method.name().to_owned(), config: Config::for_method(method) }).into()
+    Method::ALL.map(|method| Variant { name: method.name().to_owned(), config: on_pages(method) }).into()
 }
 
 /// What the papers name as promising.
 #[must_use]
 pub fn options() -> Vec<Variant> {
     let of = |name: &str, method: Method, change: &dyn Fn(&mut Config)| {
-        let mut config = Config::for_method(method);
+        let mut config = on_pages(method);
         change(&mut config);
         Variant { name: format!("{} {name}", method.name()), config }
     };

@@ -1,5 +1,6 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
+mod crawl;
 mod labelled_tables;
 mod peers;
 mod sketching;
@@ -42,6 +43,20 @@ enum Command {
         #[arg(long)]
         alone: bool,
     },
+    /// Reading archives and taking text out of pages, against FastWARC and Resiliparse
+    Crawl {
+        /// Where the archive and the peers' virtual environment go
+        #[arg(long, default_value = "target/bench")]
+        work: PathBuf,
+    },
+    /// One job of `crawl`
+    #[command(hide = true)]
+    CrawlRead {
+        /// What is done to each page
+        what: crawl::What,
+        /// The archive
+        file: PathBuf,
+    },
     /// Every method and option on labelled data, as tables
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
@@ -53,6 +68,8 @@ enum Command {
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Generate { output, documents } => generate(&output, documents),
+        Command::Crawl { work } => crawl::run(&work),
+        Command::CrawlRead { what, file } => crawl::read(what, &file),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
         Command::Sketching => Ok(sketching::run()?),

@@ -32,12 +32,13 @@ const PACKAGES: [&str; 2] = ["gaoya==0.2.2", "rensa==0.5.0"];
 /// How often each job is run.
 const REPEATS: usize = 3;
 
-struct Row {
-    name: String,
-    megabytes: f64,
-    cpu: f64,
+/// What a job cost.
+pub(crate) struct Row {
+    pub(crate) name: String,
+    pub(crate) megabytes: f64,
+    pub(crate) cpu: f64,
     wall: f64,
-    peak_kib: f64,
+    pub(crate) peak_kib: f64,
     found: String,
 }
 
@@ -64,7 +65,7 @@ pub(crate) fn run(documents: usize, work: &Path, alone: bool) -> Result<()> {
     row.found = format!("{} dropped", summary["dropped"]);
     rows.push(row);
     if !alone {
-        let python = environment(work)?;
+        let python = environment(work, "peers-venv", &PACKAGES)?;
         let script = work.join("peers.py");
         fs::write(&script, include_str!("../peers/peers.py"))?;
         let script = script.to_string_lossy();
@@ -82,7 +83,7 @@ pub(crate) fn run(documents: usize, work: &Path, alone: bool) -> Result<()> {
 }
 
 /// Runs a job [`REPEATS`] times; the run with the median CPU time counts.
-fn measure(python: &str, name: &str, command: &[&str], corpus: &Path, megabytes: f64) -> Result<Row> {
+pub(crate) fn measure(python: &str, name: &str, command: &[&str], corpus: &Path, megabytes: f64) -> Result<Row> {
     let mut rows = Vec::new();
     for _ in 0..REPEATS {
         rows.push(measure_once(python, name, command, corpus, megabytes)?);
@@ -114,15 +115,15 @@ fn measure_once(python: &str, name: &str, command: &[&str], corpus: &Path, megab
     })
 }
 
-/// A virtual environment with the peers in it.
-fn environment(work: &Path) -> Result<String> {
-    let directory = work.join("peers-venv");
+/// A virtual environment with peers in it.
+pub(crate) fn environment(work: &Path, name: &str, packages: &[&str]) -> Result<String> {
+    let directory = work.join(name);
     let python = directory.join("bin/python");
     if !directory.join("ready").exists() {
         let made = Command::new("python3").args(["-m", "venv"]).arg(&directory).status()?;
         ensure!(made.success(), "python3 -m venv failed; install python3-venv");
-        let installed = Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(PACKAGES).status()?;
-        ensure!(installed.success(), "the peers {PACKAGES:?} could not be installed");
+        let installed = Command::new(&python).args(["-m", "pip", "install", "--quiet"]).args(packages).status()?;
+        ensure!(installed.success(), "the peers {packages:?} could not be installed");
         fs::write(directory.join("ready"), "")?;
     }
     Ok(python.to_string_lossy().into_owned())

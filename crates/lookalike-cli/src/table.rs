@@ -63,6 +63,19 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
             row(label, summary.kinds[kind], "kept".to_owned())?;
         }
     }
+    for (scope, label) in [("main", "compared: main content"), ("core", "compared: core")] {
+        if let Some(&count) = summary.compared.get(scope) {
+            row(label, count, share(count))?;
+        }
+    }
+    if summary.revisits > 0 {
+        row("revisits", summary.revisits, "of pages that are here".to_owned())?;
+    }
+    if !summary.passed_over.is_empty() {
+        let kinds: Vec<String> =
+            summary.passed_over.iter().map(|(what, count)| format!("{what} {}", thousands(*count))).collect();
+        row("other records", summary.passed_over.values().sum(), kinds.join(", "))?;
+    }
     if summary.repeated_ids > 0 {
         row("repeated ids", summary.repeated_ids, "renamed id@file:record".to_owned())?;
     }

@@ -15,7 +15,6 @@ use crate::error::{Error, Result};
 use crate::method::{Decision, Plan, Verdict};
 use crate::page::{Body, Markup, PageId, RawPage};
 use crate::parallel::in_order;
-use crate::pipeline::new_reading;
 use crate::read::{Batch, Format, Reading, Source, Wanted, discover, known_source};
 use crate::report::read_back;
 use crate::sketch::sketcher::{PageSketch, Sketcher};
@@ -248,7 +247,7 @@ fn read_file(name: &str, path: &Path, format: Option<Format>) -> Result<RawPage<
     }
     if let Some(source) = source {
         let list = [source];
-        let reading = new_reading(&Config { format, ..Config::default() }, &list);
+        let reading = Reading::new(&Config { format, ..Config::default() }, &list);
         if let Some(page) = first_page(&reading, |_| true, name)? {
             return Ok(page);
         }
@@ -261,7 +260,7 @@ fn read_file(name: &str, path: &Path, format: Option<Format>) -> Result<RawPage<
 
 fn find_in_corpus(name: &str, within: &str, config: &Config) -> Result<Option<RawPage<'static>>> {
     let sources = discover(&[within.to_owned()], config.format, Path::new(""), None)?;
-    let reading = new_reading(config, &sources.list);
+    let reading = Reading::new(config, &sources.list);
     let is_it = |page: &RawPage<'_>| {
         let numbered = || format!("{}:{}", sources.list[page.source as usize].name, page.record);
         page.url.as_deref() == Some(name) || page.id.as_deref().map_or_else(|| numbered() == name, |id| id == name)
@@ -323,7 +322,7 @@ fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static
     let file = stored.files.iter().find(|file| file.source == *display);
     let source = known_source(display, display, file.map(|file| file.format).or(stored.config.format))?;
     let sources: Vec<Source> = vec![source];
-    let reading = new_reading(&stored.config, &sources);
+    let reading = Reading::new(&stored.config, &sources);
     let wanted = Wanted(vec![crate::read::WantedRecord { source: 0, ..place }]);
     let mut found: Option<RawPage<'static>> = None;
     in_order(

@@ -9,9 +9,9 @@ use crate::error::{Error, Result};
 use crate::method::Plan;
 use crate::page_table::BYTES_A_PAGE;
 use crate::parallel::in_order;
-use crate::pipeline::{BASE_BYTES, INDEX_BYTES_A_FEATURE, new_reading};
+use crate::pipeline::{BASE_BYTES, INDEX_BYTES_A_FEATURE};
 use crate::read::compression::Compression;
-use crate::read::{Batch, Format, Source, Sources, discover};
+use crate::read::{Batch, Format, Reading, Source, Sources, discover};
 use crate::sketch::sketcher::Sketcher;
 
 /// Bytes that are read to estimate the rest from.
@@ -62,7 +62,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     }
     let plan = Plan::new(config);
     let sources = discover(&options.inputs, config.format, &options.output, None)?;
-    let reading = new_reading(config, &sources.list);
+    let reading = Reading::new(config, &sources.list);
     let bytes: u64 = sources.list.iter().map(|source| source.bytes).sum();
     let (mut pages, mut tokens, mut text_bytes, mut skipped, mut exact) = (0u64, 0u64, 0u64, 0u64, true);
     let mut features = 0u64;

@@ -8,7 +8,6 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::parallel::in_order;
-use crate::pipeline::new_reading;
 use crate::read::{Batch, Format, Reading, Source, Wanted};
 use crate::text::{PageReader, Scope, TextOptions};
 
@@ -26,7 +25,7 @@ pub fn reader(format: Option<Format>, bytes: Vec<u8>) -> Result<usize> {
     let config = Config { max_page_bytes: MAX_PAGE_BYTES, format, ..Config::default() };
     let source = Source::in_memory("fuzz", bytes, format)?;
     let sources = [source];
-    let reading = new_reading(&config, &sources);
+    let reading = Reading::new(&config, &sources);
     let mut table = PageTable::new(&std::env::temp_dir(), usize::MAX / 2);
     let first = pages(&reading, None, Some(&mut table))?;
     let all: Vec<u32> = (0..).take(table.len()).collect();

@@ -12,7 +12,6 @@ mod sketched_batch;
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::time::Instant;
 
 use crate::candidate::matching::seeded_order_key;
@@ -27,8 +26,7 @@ use crate::method::Plan;
 use crate::observe::{Observer, Stage};
 use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
-use crate::read::fields::FieldNames;
-use crate::read::{Reading, Source, Sources, discover};
+use crate::read::{Reading, Sources, discover};
 use crate::report::run::{Resources, StageUse};
 use crate::report::skipped::SkippedLog;
 use crate::report::summary::Summary;
@@ -86,7 +84,7 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
         let survey = if Survey::is_needed(config) {
             observer.start(Stage::Survey, 0);
             let started = Instant::now();
-            let survey = Survey::take(config, &new_reading(config, &sources.list), options.threads, observer)?;
+            let survey = Survey::take(config, &Reading::new(config, &sources.list), options.threads, observer)?;
             resources.add(Stage::Survey, started.elapsed(), 0);
             observer.finish(Stage::Survey);
             if config.spots.antecedents == Antecedents::Auto && survey.antecedents.is_empty() {
@@ -129,7 +127,7 @@ impl Run<'_> {
             self.observer.skipped(problem);
             skipped.add(problem)?;
         }
-        let reading = new_reading(self.config, &sources.list);
+        let reading = Reading::new(self.config, &sources.list);
 
         let total_bytes = sources.list.iter().map(|source| source.bytes).sum();
         let mut sketched = self.stage(Stage::Read, total_bytes, |run| run.sketch_pages(&reading, &mut skipped))?;
@@ -309,17 +307,6 @@ impl Run<'_> {
             return Err(Error::Usage(format!("more than {} pages in one run: split the input", PageId::MAX)));
         }
         Ok(())
-    }
-}
-
-pub(crate) fn new_reading<'s>(config: &Config, sources: &'s [Source]) -> Reading<'s> {
-    Reading {
-        sources,
-        names: FieldNames::new(&config.fields, &config.keep),
-        max_page_bytes: config.max_page_bytes,
-        captures: config.captures.clone(),
-        bytes_read: AtomicU64::new(0),
-        buffers: Arc::default(),
     }
 }
 

@@ -21,7 +21,7 @@ use crate::observe::{Observer, Stage};
 use crate::page::{PageId, RawPage};
 use crate::page_table::PageTable;
 use crate::parallel::in_order;
-use crate::pipeline::{Outcome, Run, new_reading, thread_pool};
+use crate::pipeline::{Outcome, Run, thread_pool};
 use crate::read::compression::Compression;
 use crate::read::{Batch, Reading, STDIN, Source, known_source};
 use crate::report::read_back::{self, StoredPages, StoredSummary};
@@ -74,7 +74,7 @@ pub fn recluster(
         let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
         let loaded = read_back::pages(directory, work.path(), limit)?;
         let sources = sources(&loaded, &stored)?;
-        let reading = new_reading(&config, &sources);
+        let reading = Reading::new(&config, &sources);
         // Chains are compared again, with the same weights.
         let survey = if Survey::is_needed(&config) && config.cluster == ClusterMode::Components {
             Some(Arc::new(Survey::take(&config, &reading, options.threads, observer)?))

@@ -52,6 +52,7 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
+use crate::config::Config;
 use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::page::PageId;
 use crate::parallel::JobSender;
@@ -108,6 +109,21 @@ impl Wanted {
             .binary_search_by_key(&(source, record), |wanted| (wanted.source, wanted.record))
             .ok()
             .map(|at| self.0[at].page)
+    }
+}
+
+impl<'s> Reading<'s> {
+    /// Reads `sources` as `config` says.
+    #[must_use]
+    pub fn new(config: &Config, sources: &'s [Source]) -> Reading<'s> {
+        Reading {
+            sources,
+            names: FieldNames::new(&config.fields, &config.keep),
+            max_page_bytes: config.max_page_bytes,
+            captures: config.captures.clone(),
+            bytes_read: AtomicU64::new(0),
+            buffers: Arc::default(),
+        }
     }
 }
 

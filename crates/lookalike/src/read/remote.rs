@@ -137,6 +137,22 @@ pub fn find(input: &str) -> io::Result<Vec<RemoteObject>> {
     Ok(objects)
 }
 
+/// Waits longer and longer before the next attempt, until there have been enough.
+#[derive(Default)]
+struct Pauses(u32);
+
+impl Pauses {
+    fn wait_after(&mut self, problem: io::Error) -> io::Result<()> {
+        let may_pass = matches!(problem.kind(), io::ErrorKind::Other | io::ErrorKind::UnexpectedEof);
+        if !may_pass || self.0 + 1 >= ATTEMPTS {
+            return Err(problem);
+        }
+        std::thread::sleep(FIRST_PAUSE * 2u32.pow(self.0));
+        self.0 += 1;
+        Ok(())
+    }
+}
+
 /// Reads an object from a place on.
 pub(super) struct RemoteReader {
     object: RemoteObject,
@@ -164,12 +180,17 @@ impl RemoteReader {
 
     pub(super) fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
         let range = offset..offset + bytes.len() as u64;
-        let found = wait(self.object.store.get_range(&self.object.path, range))?;
-        if found.len() != bytes.len() {
-            return Err(io::ErrorKind::UnexpectedEof.into());
+        let mut pauses = Pauses::default();
+        loop {
+            match wait(self.object.store.get_range(&self.object.path, range.clone())) {
+                Ok(found) if found.len() == bytes.len() => {
+                    bytes.copy_from_slice(&found);
+                    return Ok(());
+                }
+                Ok(_) => pauses.wait_after(io::ErrorKind::UnexpectedEof.into())?,
+                Err(error) => pauses.wait_after(error)?,
+            }
         }
-        bytes.copy_from_slice(&found);
-        Ok(())
     }
 
     /// The next bytes of the stream; nothing at the end.
@@ -189,22 +210,20 @@ impl RemoteReader {
 
 impl Read for RemoteReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let mut pause = FIRST_PAUSE;
-        let mut attempt = 1;
+        let mut pauses = Pauses::default();
         while self.chunk.is_empty() {
-            match self.next_chunk() {
-                Ok(Some(chunk)) => self.chunk = chunk,
+            let problem = match self.next_chunk() {
+                Ok(Some(chunk)) => {
+                    self.chunk = chunk;
+                    continue;
+                }
                 Ok(None) if self.at >= self.object.size => return Ok(0),
                 // The connection ended before the object did.
-                Ok(None) if attempt >= ATTEMPTS => return Err(io::ErrorKind::UnexpectedEof.into()),
-                Err(error) if attempt >= ATTEMPTS || error.kind() != io::ErrorKind::Other => return Err(error),
-                Ok(None) | Err(_) => {
-                    self.stream = None;
-                    attempt += 1;
-                    std::thread::sleep(pause);
-                    pause *= 2;
-                }
-            }
+                Ok(None) => io::ErrorKind::UnexpectedEof.into(),
+                Err(error) => error,
+            };
+            self.stream = None;
+            pauses.wait_after(problem)?;
         }
         let count = buffer.len().min(self.chunk.len());
         buffer[..count].copy_from_slice(&self.chunk.split_to(count));

@@ -7,6 +7,7 @@
 
 use std::io::{self, Read};
 
+use crc32fast::Hasher;
 use flate2::{Decompress, FlushDecompress, Status};
 use memchr::memmem;
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
@@ -20,8 +21,11 @@ const READ_BYTES: usize = 256 << 10;
 const TRIAL_BYTES: usize = 4096;
 /// Compressed bytes that are at hand for it.
 const TRIAL_INPUT: usize = 64 << 10;
-/// Room that is made in the output at a time.
+/// Bytes that are decoded at a time.
 const ROOM_BYTES: usize = 64 << 10;
+
+/// Bytes at hand for the head of a gzip member.
+const LONGEST_GZIP_HEAD: usize = 68 << 10;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -46,7 +50,12 @@ pub(crate) enum Step {
 
 enum Codec {
     Plain,
-    Gzip(Box<Decompress>),
+    /// The data inside members; their heads and checksums are ours, so that the decoder and its tables
+    /// can be used again for the next one.
+    Gzip {
+        state: Box<Decompress>,
+        sum: Hasher,
+    },
     Zstd(ZstdDecoder<'static>),
 }
 
@@ -65,6 +74,8 @@ pub(crate) struct Unpacker<'r> {
     compression: Compression,
     codec: Codec,
     dictionary: Vec<u8>,
+    /// What is decoded goes through here: room in the output would have to be cleared first.
+    scratch: Vec<u8>,
     input: Vec<u8>,
     at: usize,
     /// Where `input` begins in the file.
@@ -88,6 +99,7 @@ impl<'r> Unpacker<'r> {
             compression,
             codec: Codec::Plain,
             dictionary: Vec::new(),
+            scratch: vec![0; ROOM_BYTES],
             input: Vec::new(),
             at: 0,
             offset: 0,
@@ -186,6 +198,13 @@ impl<'r> Unpacker<'r> {
                 return self.lose("a compressed member should begin here; there is something else".to_owned());
             }
             self.reset()?;
+            if self.compression == Compression::Gzip {
+                self.at_least(LONGEST_GZIP_HEAD)?;
+                match gzip_head(&self.input[self.at..]) {
+                    Some(length) => self.at += length,
+                    None => return self.lose("the head of this gzip member is damaged or cut off".to_owned()),
+                }
+            }
         }
         let before = out.len();
         let goal = before + most.max(1);
@@ -199,6 +218,9 @@ impl<'r> Unpacker<'r> {
             }
             match self.decode(out, goal) {
                 Ok(true) => {
+                    if let Some(reason) = self.wrong_checksum()? {
+                        return self.lose(reason);
+                    }
                     self.state = State::Between;
                     return Ok(Step::MemberEnd);
                 }
@@ -207,6 +229,22 @@ impl<'r> Unpacker<'r> {
             }
         }
         Ok(Step::Data)
+    }
+
+    /// What is wrong with the end of a gzip member, which is passed over.
+    fn wrong_checksum(&mut self) -> io::Result<Option<String>> {
+        self.at_least(8)?;
+        let Codec::Gzip { state, sum } = &self.codec else { return Ok(None) };
+        let Some((end, _)) = self.input[self.at..].split_at_checked(8) else {
+            return Ok(Some("the file ends inside this member".to_owned()));
+        };
+        let word = |at: usize| u32::from_le_bytes([end[at], end[at + 1], end[at + 2], end[at + 3]]);
+        // Lengths count modulo 2^32.
+        if word(0) != sum.clone().finalize() || u64::from(word(4)) != state.total_out() % (1 << 32) {
+            return Ok(Some("the gzip data is damaged (its checksum is wrong)".to_owned()));
+        }
+        self.at += 8;
+        Ok(None)
     }
 
     fn lose(&mut self, reason: String) -> io::Result<Step> {
@@ -226,13 +264,13 @@ impl<'r> Unpacker<'r> {
                 self.at += taken;
                 Ok(false)
             }
-            Codec::Gzip(state) => {
-                out.resize(start + room, 0);
+            Codec::Gzip { state, sum } => {
                 let (read, written) = (state.total_in(), state.total_out());
-                let status = state.decompress(input, &mut out[start..], FlushDecompress::None);
+                let status = state.decompress(input, &mut self.scratch[..room], FlushDecompress::None);
                 let count = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(0);
                 let (read, written) = (count(state.total_in(), read), count(state.total_out(), written));
-                out.truncate(start + written);
+                sum.update(&self.scratch[..written]);
+                out.extend_from_slice(&self.scratch[..written]);
                 self.at += read;
                 match status {
                     Ok(Status::StreamEnd) => Ok(true),
@@ -242,12 +280,11 @@ impl<'r> Unpacker<'r> {
                 }
             }
             Codec::Zstd(decoder) => {
-                out.resize(start + room, 0);
                 let mut from = InBuffer::around(input);
-                let mut to = OutBuffer::around(&mut out[start..]);
+                let mut to = OutBuffer::around(&mut self.scratch[..room]);
                 let hint = decoder.run(&mut from, &mut to);
                 let (read, written) = (from.pos(), to.pos());
-                out.truncate(start + written);
+                out.extend_from_slice(&self.scratch[..written]);
                 self.at += read;
                 match hint {
                     Ok(0) => Ok(true),
@@ -262,7 +299,7 @@ impl<'r> Unpacker<'r> {
     fn new_codec(&self) -> io::Result<Codec> {
         Ok(match self.compression {
             Compression::None => Codec::Plain,
-            Compression::Gzip => Codec::Gzip(Box::new(Decompress::new_gzip(15))),
+            Compression::Gzip => Codec::Gzip { state: Box::new(Decompress::new(false)), sum: Hasher::new() },
             Compression::Zstd if self.dictionary.is_empty() => Codec::Zstd(ZstdDecoder::new()?),
             Compression::Zstd => Codec::Zstd(ZstdDecoder::with_dictionary(&self.dictionary)?),
         })
@@ -272,8 +309,10 @@ impl<'r> Unpacker<'r> {
         match &mut self.codec {
             Codec::Plain => {}
             Codec::Zstd(decoder) => decoder.reinit()?,
-            // A decoder that is reset forgets that it was to read gzip.
-            Codec::Gzip(state) => **state = Decompress::new_gzip(15),
+            Codec::Gzip { state, sum } => {
+                state.reset(false);
+                sum.reset();
+            }
         }
         Ok(())
     }
@@ -361,6 +400,10 @@ impl<'r> Unpacker<'r> {
         self.reset()?;
         let (at, mut out) = (self.at, Vec::new());
         let mut is_member = true;
+        if self.compression == Compression::Gzip {
+            let Some(length) = gzip_head(&self.input[at..]) else { return Ok(false) };
+            self.at += length;
+        }
         while out.len() < TRIAL_BYTES && self.at < self.input.len() {
             match self.decode(&mut out, TRIAL_BYTES) {
                 Ok(false) => {}
@@ -404,6 +447,25 @@ impl<'r> Unpacker<'r> {
     }
 }
 
+/// The length of the head of a gzip member; nothing if it is none, or not whole.
+fn gzip_head(bytes: &[u8]) -> Option<usize> {
+    let flags = *bytes.get(3).filter(|_| bytes.starts_with(GZIP_MAGIC))?;
+    let mut at = 10;
+    if flags & 4 != 0 {
+        at += 2 + usize::from(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
+    }
+    // A name and a comment, each with a zero behind it.
+    for flag in [8, 16] {
+        if flags & flag != 0 {
+            at += memchr::memchr(0, bytes.get(at..)?)? + 1;
+        }
+    }
+    if flags & 2 != 0 {
+        at += 2;
+    }
+    (flags & 0xe0 == 0 && at <= bytes.len()).then_some(at)
+}
+
 /// Decompressed bytes, as the cutter of crawls counts them: up to any damage, and on behind it.
 pub(crate) struct UnpackedReader<'r> {
     unpacker: Unpacker<'r>,
@@ -424,5 +486,23 @@ impl Read for UnpackedReader<'_> {
         out[..count].copy_from_slice(&self.buffer[self.at..self.at + count]);
         self.at += count;
         Ok(count)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heads_of_gzip_members_are_as_long_as_their_flags_say() {
+        let head = |flags: u8, rest: &[u8]| [&[0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 3][..], rest].concat();
+        assert_eq!(gzip_head(&head(0, b"data")), Some(10));
+        assert_eq!(gzip_head(&head(4, b"\x03\x00abcdata")), Some(15));
+        assert_eq!(gzip_head(&head(8 | 16, b"name\0comment\0data")), Some(23));
+        assert_eq!(gzip_head(&head(2, b"\x01\x02data")), Some(12));
+        assert_eq!(gzip_head(&head(8, b"no end")), None);
+        assert_eq!(gzip_head(&head(4, b"\xff\xffshort")), None);
+        assert_eq!(gzip_head(&head(0x20, b"reserved")), None);
+        assert_eq!(gzip_head(b"\x1f\x8b"), None);
     }
 }

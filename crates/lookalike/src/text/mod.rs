@@ -25,7 +25,7 @@ pub(crate) use normalize::is_unspaced;
 use self::core::CoreFinder;
 use crate::page::{Body, Markup, RawPage, Token};
 use html::{ImageTerm, PageText};
-use tokenize::{Tokenizer, Words};
+use tokenize::{TermSink, Tokenizer, TokensAt, Words};
 
 /// Which part of an HTML page counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -90,6 +90,8 @@ pub struct PageReader {
 struct CutPage {
     tokens: Vec<Token>,
     words: Words,
+    /// Tokens before each end of a block.
+    counts: Vec<usize>,
     /// Where blocks end: numbers of tokens.
     block_ends: Vec<usize>,
     /// The same places in the text.
@@ -218,25 +220,64 @@ impl CutPage {
         block_ends: &[usize],
     ) {
         self.tokens.clear();
+        self.counts.clear();
+        let places = if by_block { block_ends } else { &[] };
+        let mut from = 0;
+        for (end, image) in images.iter().map(|image| (image.at, Some(image.token))).chain([(text.len(), None)]) {
+            let masked = piece(options, &text[from..end]);
+            if let Cow::Owned(_) = masked {
+                // Places in a masked text are not those in the text.
+                self.cut_masked(options, tokenizer, text, from..end, places);
+            } else {
+                let places = &places[self.counts.len()..];
+                let mut sink = TokensAt { tokens: &mut self.tokens, base: from, places, counts: &mut self.counts };
+                tokenizer.tokenize(&masked, &mut sink);
+                // An image at the end of a block is part of it.
+                sink.run((end - from).saturating_sub(1));
+            }
+            self.tokens.extend(image);
+            from = end;
+        }
+        self.counts.resize(places.len(), self.tokens.len());
         self.block_ends.clear();
         self.text_ends.clear();
-        let (mut images, mut from) = (images.iter().peekable(), 0);
-        let ends = if by_block { block_ends } else { &[] };
-        for end in ends.iter().copied().chain([text.len()]) {
-            while let Some(image) = images.next_if(|image| image.at <= end) {
-                tokenizer.tokenize(&piece(options, &text[from..image.at]), &mut self.tokens);
-                self.tokens.push(image.token);
-                from = image.at;
-            }
-            tokenizer.tokenize(&piece(options, &text[from..end]), &mut self.tokens);
-            from = end;
-            if by_block && self.block_ends.last() != Some(&self.tokens.len()) {
-                self.block_ends.push(self.tokens.len());
-                self.text_ends.push(end);
-            } else if let Some(last) = self.text_ends.last_mut() {
-                *last = end; // a block without terms goes with the one before it
+        if !by_block {
+            return;
+        }
+        // A block without terms goes with the one before it.
+        for (end, count) in
+            places.iter().copied().zip(self.counts.iter().copied()).chain([(text.len(), self.tokens.len())])
+        {
+            match self.block_ends.last() {
+                Some(&last) if last == count => {
+                    if let Some(last) = self.text_ends.last_mut() {
+                        *last = end;
+                    }
+                }
+                _ => {
+                    self.block_ends.push(count);
+                    self.text_ends.push(end);
+                }
             }
         }
+    }
+
+    /// Cuts a range of the text block by block.
+    fn cut_masked(
+        &mut self,
+        options: TextOptions,
+        tokenizer: &mut Tokenizer,
+        text: &str,
+        range: Range<usize>,
+        places: &[usize],
+    ) {
+        let mut from = range.start;
+        while let Some(&end) = places.get(self.counts.len()).filter(|&&end| end < range.end) {
+            tokenizer.tokenize(&piece(options, &text[from..end]), &mut self.tokens);
+            self.counts.push(self.tokens.len());
+            from = end;
+        }
+        tokenizer.tokenize(&piece(options, &text[from..range.end]), &mut self.tokens);
     }
 
     /// The words of the text, or of the chosen blocks, if they are asked for.

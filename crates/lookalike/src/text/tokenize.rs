@@ -37,6 +37,8 @@ pub trait TermSink {
     fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool);
     /// Any other term, folded.
     fn term(&mut self, term: &str);
+    /// The terms that follow stand in a run that starts here.
+    fn run(&mut self, _start: usize) {}
 }
 
 /// Tokens: the terms' fingerprints.
@@ -48,6 +50,40 @@ impl TermSink for Vec<Token> {
 
     fn term(&mut self, term: &str) {
         self.push(term_token(term.as_bytes()));
+    }
+}
+
+/// Tokens, and how many of them there are at certain places of the text: no term spans these.
+pub struct TokensAt<'a> {
+    /// The tokens.
+    pub tokens: &'a mut Vec<Token>,
+    /// Where the text that is tokenised begins among all.
+    pub base: usize,
+    /// The places that are still to come, ascending.
+    pub places: &'a [usize],
+    /// For each place before the last term the number of tokens there.
+    pub counts: &'a mut Vec<usize>,
+}
+
+impl TermSink for TokensAt<'_> {
+    #[inline]
+    fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
+        self.run(start);
+        self.tokens.ascii(text, start, end, keep_case);
+    }
+
+    fn term(&mut self, term: &str) {
+        self.tokens.term(term);
+    }
+
+    #[inline]
+    fn run(&mut self, start: usize) {
+        while let Some((&place, rest)) = self.places.split_first()
+            && place <= self.base + start
+        {
+            self.counts.push(self.tokens.len());
+            self.places = rest;
+        }
     }
 }
 
@@ -157,6 +193,7 @@ impl Tokenizer {
             }
             // A wider character in the word: normalise up to the next ASCII separator.
             at = end_of(bytes, at, |class| class != BREAK);
+            terms.run(start);
             self.normalizer.terms_of_run(&text[start..at], terms);
         }
         at
