@@ -1,8 +1,6 @@
 //! One description of a run. The command line, and later HTTP and Python, build a [`Config`] and
 //! hand it to the library; no logic lives in them.
 
-use std::path::PathBuf;
-
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -12,6 +10,8 @@ use crate::feature::spot::Antecedent;
 use crate::read::{CaptureFilter, Format};
 use crate::text::site::SiteRule;
 use crate::text::{Scope, TextOptions};
+
+pub use crate::run_options::RunOptions;
 
 /// Which pairs of pages are near-duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -524,53 +524,6 @@ impl Config {
         // Serialising a struct of plain fields to memory cannot fail; an empty text would still
         // be the same text on every machine.
         xxh3_64(&serde_json::to_vec(self).unwrap_or_default())
-    }
-}
-
-/// Where a run reads and writes, and what it may use. Nothing in here changes the result.
-#[derive(Debug, Clone)]
-pub struct RunOptions {
-    /// Files, directories, globs, or `-`.
-    pub inputs: Vec<String>,
-    /// The output directory.
-    pub output: PathBuf,
-    /// Ceiling on memory, in bytes.
-    pub memory_bytes: u64,
-    /// Worker threads.
-    pub threads: usize,
-    /// Stop at the first record that cannot be used.
-    pub strict: bool,
-    /// Write into a directory that is not ours.
-    pub force: bool,
-    /// Write the tables as JSON lines too.
-    pub jsonl: bool,
-    /// Copy kept page files instead of only listing them.
-    pub copy_kept: bool,
-    /// Go on with what a killed run has done.
-    pub resume: bool,
-    /// In crawls, write dropped pages as revisits of the pages that they duplicate.
-    pub revisit: bool,
-    /// Files with the examples that seeded matching starts from.
-    pub seeds: Vec<String>,
-}
-
-impl RunOptions {
-    /// A run with 2 GiB of memory, as many threads as there are processors, and nothing unusual.
-    #[must_use]
-    pub fn new(inputs: Vec<String>, output: PathBuf) -> RunOptions {
-        RunOptions {
-            inputs,
-            output,
-            memory_bytes: 2 << 30,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
-            strict: false,
-            force: false,
-            jsonl: false,
-            copy_kept: false,
-            resume: false,
-            revisit: false,
-            seeds: Vec::new(),
-        }
     }
 }
 

@@ -35,6 +35,7 @@ mod random;
 pub mod read;
 pub mod recluster;
 pub mod report;
+mod run_options;
 pub mod size;
 pub mod sketch;
 pub mod spill;

@@ -169,6 +169,29 @@ fn what_is_too_large_is_counted_and_passed_over() {
 }
 
 #[test]
+fn a_record_without_a_length_ends_where_the_next_one_begins_or_is_given_up() {
+    let root = tempfile::tempdir().unwrap();
+    let records = records();
+    let without = |n: usize, filler: usize| {
+        let text = String::from_utf8(records[n].clone()).unwrap();
+        let (before, after) = text.split_once("Content-Length: ").unwrap();
+        [before.as_bytes(), after.split_once("\r\n").unwrap().1.as_bytes(), &vec![b'x'; filler]].concat()
+    };
+    let file = [
+        &records[..3].concat()[..],
+        &without(3, 0),
+        &records[4..6].concat(),
+        &without(6, 4 << 20),
+        b"\n",
+        &records[7..].concat(),
+    ]
+    .concat();
+    let (ids, skipped) = read(root.path(), "lengthless.warc", &file, &["--max-page", "1MiB"]);
+    assert_eq!(ids, pages((0..12).filter(|&n| n != 6)));
+    assert_eq!((skipped.len(), skipped[0]["kind"].as_str()), (1, Some("damaged")), "{skipped:?}");
+}
+
+#[test]
 fn a_file_that_is_no_archive_at_all_is_said_to_be_none() {
     let root = tempfile::tempdir().unwrap();
     for (name, bytes) in [

@@ -449,7 +449,7 @@ impl<'r> Cutter<'r> {
     }
 
     /// Everything up to the next start: a record without a length, or, with a reason, damage.
-    fn cut_to_next(&mut self, spare: &mut impl FnMut() -> Vec<u8>, damage: Option<String>) {
+    fn cut_to_next(&mut self, spare: &mut impl FnMut() -> Vec<u8>, mut damage: Option<String>) {
         let place = self.offset + self.done as u64;
         let mut first_bytes = Vec::new();
         let mut from = self.done;
@@ -464,7 +464,8 @@ impl<'r> Cutter<'r> {
             }
             // A start may be half there.
             let keep = arc::LONGEST_LINE.min(self.buffer.len() - self.done);
-            if damage.is_some() && self.buffer.len() - self.done > self.limit {
+            if self.buffer.len() - self.done > self.limit {
+                damage.get_or_insert_with(|| "this record has no length, and no end within --max-page".to_owned());
                 if first_bytes.is_empty() {
                     first_bytes = self.buffer[self.done..self.done + 256.min(keep)].to_vec();
                 }

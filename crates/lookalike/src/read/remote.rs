@@ -89,6 +89,8 @@ pub fn find(input: &str) -> io::Result<Vec<RemoteObject>> {
     });
     let url = Url::parse(folder.unwrap_or(input)).map_err(|error| invalid(&error))?;
     let options = std::env::vars().map(|(name, value)| (name.to_ascii_lowercase(), value));
+    // Whoever writes http:// means it.
+    let options = options.chain(input.starts_with("http://").then(|| ("allow_http".to_owned(), "true".to_owned())));
     let (store, path) = object_store::parse_url_opts(&url, options).map_err(|error| invalid(&error))?;
     let store: Arc<dyn ObjectStore> = Arc::from(store);
     let found = |path: ObjectPath, url: String, size: u64, tag: Option<String>, modified: String| RemoteObject {

@@ -159,6 +159,16 @@ fn method_name(findings: &Findings<'_>) -> &'static str {
 /// What a method has to say beyond the common numbers.
 fn more(summary: &Summary) -> Vec<String> {
     let mut more = Vec::new();
+    let pages_by = |scope: &str| summary.compared.get(scope).copied().unwrap_or_default();
+    let whole = pages_by("page");
+    for (scope, part) in [("core", "blocks that read like prose were"), ("main", "main content was")] {
+        if pages_by(scope) > 0 {
+            more.push(format!("Of {} HTML pages the {part} compared.", thousands(pages_by(scope))));
+        }
+    }
+    if whole > 0 && whole < summary.compared.values().sum() {
+        more.push(format!("{} had too little of it and were compared whole.", thousands(whole)));
+    }
     if let Some(tables) = summary.tables {
         let promise = tables.exact_to_distance.map_or_else(
             || "; crowded buckets were compared by leaders, so not all pairs are listed.".to_owned(),
@@ -208,7 +218,12 @@ fn cards(summary: &Summary) -> Vec<Card> {
         Card {
             number: thousands(summary.pages),
             label: "pages",
-            note: format!("in {} files", thousands(summary.sources)),
+            note: match summary.passed_over.values().sum() {
+                0 => format!("in {} files", thousands(summary.sources)),
+                others => {
+                    format!("in {} files, beside {} other records", thousands(summary.sources), thousands(others))
+                }
+            },
         },
         Card { number: thousands(summary.kept), label: "kept", note: share(summary.kept) },
         Card {

@@ -1,0 +1,50 @@
+//! Where a run reads and writes, and what it may use.
+
+use std::path::PathBuf;
+
+/// Where a run reads and writes, and what it may use. Nothing in here changes the result.
+#[derive(Debug, Clone)]
+pub struct RunOptions {
+    /// Files, directories, globs, or `-`.
+    pub inputs: Vec<String>,
+    /// The output directory.
+    pub output: PathBuf,
+    /// Ceiling on memory, in bytes.
+    pub memory_bytes: u64,
+    /// Worker threads.
+    pub threads: usize,
+    /// Stop at the first record that cannot be used.
+    pub strict: bool,
+    /// Write into a directory that is not ours.
+    pub force: bool,
+    /// Write the tables as JSON lines too.
+    pub jsonl: bool,
+    /// Copy kept page files instead of only listing them.
+    pub copy_kept: bool,
+    /// Go on with what a killed run has done.
+    pub resume: bool,
+    /// In crawls, write dropped pages as revisits of the pages that they duplicate.
+    pub revisit: bool,
+    /// Files with the examples that seeded matching starts from.
+    pub seeds: Vec<String>,
+}
+
+impl RunOptions {
+    /// A run with 2 GiB of memory, as many threads as there are processors, and nothing unusual.
+    #[must_use]
+    pub fn new(inputs: Vec<String>, output: PathBuf) -> RunOptions {
+        RunOptions {
+            inputs,
+            output,
+            memory_bytes: 2 << 30,
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            strict: false,
+            force: false,
+            jsonl: false,
+            copy_kept: false,
+            resume: false,
+            revisit: false,
+            seeds: Vec::new(),
+        }
+    }
+}
