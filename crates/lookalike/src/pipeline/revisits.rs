@@ -38,12 +38,9 @@ impl Captures {
             names
         };
         let by_name = [names(0), names(1), names(2)];
-        let mut revisits: Vec<[(u64, usize); 2]> = Vec::with_capacity(self.revisits.len());
-        for (at, (_, own, _)) in self.revisits.iter().enumerate() {
-            revisits.push([(own[0], at), (own[1], at)]);
-        }
         let of_revisits = [0, 1].map(|which| {
-            let mut names: Vec<(u64, usize)> = revisits.iter().map(|row| row[which]).filter(|row| row.0 != 0).collect();
+            let mut names: Vec<(u64, usize)> =
+                self.revisits.iter().enumerate().map(|(at, (_, own, _))| (own[which], at)).collect();
             names.sort_unstable();
             names
         });

@@ -12,7 +12,7 @@ use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::page::{Body, Markup, RawPage};
 use crate::read::buffer::Buffer;
 use crate::read::compression::Compression;
-use crate::read::crawl::{Cut, Kind};
+use crate::read::crawl::{Cut, Kind, line_ends};
 use crate::read::jsonl::{self, Line};
 use crate::read::unpack::{Step, Unpacker};
 use crate::read::{Format, Reading, WantedRecord, capture, csv, parquet, tagged};
@@ -211,7 +211,7 @@ impl Batch {
                 visit(Err(NoPage::Skipped(skipped)))?;
                 continue;
             }
-            let start = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
+            let start = line_ends(&bytes);
             let cut = Cut {
                 from: 0,
                 to: bytes.len(),

@@ -12,7 +12,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::SkipKind;
 use crate::page::{Body, Capture, Markup, RawPage};
-use crate::read::crawl::{Cut, Kind};
+use crate::read::crawl::{Cut, Kind, line_ends};
 use crate::read::fields::FieldNames;
 use crate::read::http::{self, BodyProblem, ResponseHead};
 use crate::read::unpack::Unpacker;
@@ -116,8 +116,7 @@ pub(crate) fn record_names(source: &Source, place: &WantedRecord) -> Option<Reco
     unpacker.seek(offset).ok()?;
     let mut bytes = Vec::new();
     unpacker.step(&mut bytes, HEAD_BYTES);
-    let start = bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count();
-    let head = warc::head(&bytes[start..])?;
+    let head = warc::head(&bytes[line_ends(&bytes)..])?;
     let own = |name: Option<&[u8]>| name.map(<[u8]>::to_vec);
     Some(RecordNames {
         id: own(head.id),
@@ -239,7 +238,7 @@ fn content(bytes: &[u8], head: usize, length: Option<u64>) -> &[u8] {
     let rest = bytes.get(head..).unwrap_or_default();
     let length = length.and_then(|length| usize::try_from(length).ok()).unwrap_or(rest.len());
     match rest.split_at_checked(length) {
-        Some((content, behind)) if behind.iter().all(|byte| b"\r\n".contains(byte)) => content,
+        Some((content, behind)) if line_ends(behind) == behind.len() => content,
         _ => rest,
     }
 }

@@ -2,7 +2,6 @@
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
-use std::path::Path;
 
 use flate2::Compression as GzipLevel;
 use flate2::bufread::GzDecoder;
@@ -47,14 +46,6 @@ impl Compression {
             Compression::Gzip => ".gz",
             Compression::Zstd => ".zst",
         }
-    }
-
-    /// A reader of the decompressed bytes of the file at `path`.
-    ///
-    /// # Errors
-    /// When the file cannot be opened.
-    pub fn open(self, path: &Path) -> io::Result<Box<dyn Read + Send>> {
-        self.decode(File::open(path)?)
     }
 
     /// A reader of the decompressed bytes of `file`.

@@ -130,7 +130,7 @@ impl Kind {
 }
 
 /// How many bytes of line ends stand at the start.
-fn line_ends(bytes: &[u8]) -> usize {
+pub(super) fn line_ends(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count()
 }
 
