@@ -63,6 +63,12 @@ pub enum Error {
         /// The output directory.
         path: PathBuf,
     },
+    /// Another program writes to the index.
+    #[error("{}: another lookalike is writing to this index; wait for it, or stop it", path.display())]
+    IndexLocked {
+        /// The index.
+        path: PathBuf,
+    },
     /// Reading or writing failed.
     #[error("{}: cannot {action}: {cause}{}", path.display(), remedy(cause))]
     Io {
@@ -98,6 +104,14 @@ pub enum Error {
     #[error("{}: {reason}", path.display())]
     BadResult {
         /// The directory or file.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// A part of an index cannot be used.
+    #[error("{}: {reason}", path.display())]
+    BadSegment {
+        /// The file.
         path: PathBuf,
         /// What is wrong and what to do.
         reason: String,

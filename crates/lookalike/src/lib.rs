@@ -24,6 +24,7 @@ pub mod estimate;
 #[doc(hidden)]
 pub mod exercise;
 pub mod feature;
+pub mod index;
 pub mod kernel;
 pub mod method;
 pub mod observe;

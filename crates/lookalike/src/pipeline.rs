@@ -133,7 +133,7 @@ impl Run<'_> {
         let mut sketched = self.stage(Stage::Read, total_bytes, |run| run.sketch_pages(&reading, &mut skipped))?;
         let skipped = skipped.finish()?;
         if sketched.pages.page_count() == 0 {
-            return Err(no_pages(self.options, sources, &skipped.examples));
+            return Err(no_pages(&self.options.inputs, sources, &skipped.examples));
         }
         self.check_policy(&sketched.pages)?;
         let repeated_ids = sketched.pages.rename_repeated_ids(&sources.list)?;
@@ -310,7 +310,7 @@ impl Run<'_> {
     }
 }
 
-fn no_pages(options: &RunOptions, sources: &Sources, skipped: &[SkippedRecord]) -> Error {
+pub(crate) fn no_pages(inputs: &[String], sources: &Sources, skipped: &[SkippedRecord]) -> Error {
     let hint = match (skipped.first(), sources.list.len(), sources.ignored) {
         (Some(first), ..) => format!(": every record had to be skipped; the first one:\n  {first}"),
         (None, 0, 0) => ": there is no file to read".to_owned(),
@@ -319,5 +319,5 @@ fn no_pages(options: &RunOptions, sources: &Sources, skipped: &[SkippedRecord]) 
         }
         (None, ..) => ": the files hold no records".to_owned(),
     };
-    Error::NoPages { inputs: options.inputs.join(", "), hint }
+    Error::NoPages { inputs: inputs.join(", "), hint }
 }

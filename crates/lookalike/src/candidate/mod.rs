@@ -1,7 +1,8 @@
 //! Sketches → candidate pairs: who is worth comparing.
 
 pub mod band_join;
-pub mod bit_keys;
+pub mod design;
+pub mod hamming_join;
 pub mod inverted;
 pub mod layout;
 pub mod matching;

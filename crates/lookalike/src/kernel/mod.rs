@@ -1,11 +1,16 @@
-//! The only unsafe code: loops compiled for wider vector units, chosen at run time.
+//! The only unsafe code: loops compiled for wider vector units, chosen at run time, and files mapped
+//! into memory.
 //!
-//! Every kernel has a safe twin of plain Rust that a test holds equal to it.
+//! Every loop has a safe twin of plain Rust that a test holds equal to it.
 
 mod byte_class;
+mod hamming;
 mod majority;
+mod map;
 mod min_values;
 
 pub use byte_class::{ByteClasses, LANES, byte_classes, byte_classes_scalar};
+pub use hamming::{Packed, WIDEST_PACKED, near_packed, near_packed_scalar, near_words, near_words_scalar};
 pub use majority::{Mixer, majority, majority_mixed, majority_scalar};
+pub use map::Map;
 pub use min_values::{min_values, min_values_scalar};

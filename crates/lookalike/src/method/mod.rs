@@ -12,7 +12,7 @@ mod spotsigs;
 
 use std::sync::Arc;
 
-use crate::candidate::bit_keys::BitKeys;
+use crate::candidate::design::Design;
 use crate::candidate::layout::Layout;
 use crate::config::{Config, Method, Weights};
 use crate::feature::chunk::Chunker;
@@ -170,7 +170,7 @@ pub enum Search {
 #[derive(Debug, Clone)]
 pub enum BitSearch {
     /// They share one of the pieces.
-    Pieces(BitKeys),
+    Pieces(Design),
     /// They differ in at most so many bits; how this is found depends on the number of pages.
     Radius(u32),
 }

@@ -5,7 +5,7 @@
 //! pieces of their bits; as at most 12 bits may differ, none is missed (the paper has 12 pieces).
 //! Decision: at least 372 equal bits (C-similarity); the exact cosine is reported beside it.
 
-use crate::candidate::bit_keys::BitKeys;
+use crate::candidate::design::Design;
 use crate::config::Config;
 use crate::method::{BitSearch, Decision, Features, Measure, Plan, Search, SketchPlan};
 use crate::sketch::projection::Projection;
@@ -31,5 +31,5 @@ pub(super) fn signs(config: &Config) -> Projection {
 
 /// The candidates of Alg. C.
 pub(super) fn pieces(config: &Config) -> BitSearch {
-    BitSearch::Pieces(BitKeys::pieces(config.sketch_bits, config.pieces))
+    BitSearch::Pieces(Design::pieces(config.sketch_bits, config.pieces))
 }

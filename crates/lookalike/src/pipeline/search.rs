@@ -1,7 +1,7 @@
 //! The search: who is worth comparing, by what the first reading left.
 
 use crate::candidate::band_join::{BandJoin, Candidates};
-use crate::candidate::bit_keys::BitKeys;
+use crate::candidate::hamming_join::join_design;
 use crate::candidate::inverted::{self, Collisions, Members, Sharing};
 use crate::candidate::matching::{MatchingPlan, match_in_order};
 use crate::candidate::pair_filter::PairFilter;
@@ -99,24 +99,25 @@ impl Run<'_> {
         }
         let chosen;
         let tables = match &self.plan.search {
-            Search::Bits(BitSearch::Pieces(keys)) | Search::BandsAndBits(BitSearch::Pieces(keys)) => Some(keys),
+            Search::Bits(BitSearch::Pieces(design)) | Search::BandsAndBits(BitSearch::Pieces(design)) => Some(design),
             Search::Bits(BitSearch::Radius(radius)) | Search::BandsAndBits(BitSearch::Radius(radius)) => {
-                chosen = BitKeys::for_rows(*radius, pages.len() as u64);
+                let rows = pages.len() as u64;
+                chosen = join_design(rows, rows, *radius);
                 Some(&chosen)
             }
             Search::Bands | Search::Features { .. } => None,
         };
-        if let Some(keys) = tables {
+        if let Some(design) = tables {
             let bits = &filter.bits;
-            for table in 0..keys.tables() {
-                let key = |page: usize| grouped(page, keys.key(table, |word| bits[word][page]));
-                join.add(layout.bands + table, (0..pages.len()).map(key));
+            for (number, table) in design.tables().iter().enumerate() {
+                let key = |page: usize| grouped(page, table.key(|word| bits[word][page]));
+                join.add(layout.bands + number, (0..pages.len()).map(key));
             }
         }
         Ok(Searched {
             candidates: join.finish(),
             collisions: None,
-            tables: tables.map(|keys| (keys.tables(), keys.exact_to())),
+            tables: tables.map(|design| (design.tables().len(), design.radius())),
         })
     }
 

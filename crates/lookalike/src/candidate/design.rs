@@ -1,0 +1,739 @@
+//! Which bits a table looks at, so that nothing within a distance is missed.
+//!
+//! In: the number of bits, a radius, and how the bits are cut. Out: tables, each with the bits that
+//! come first in it (its prefix) and how many of those may differ. Two ways to cut:
+//!
+//! - Blocks (Manku et al. 2007, §3.1): of `r` blocks at most `k` hold a differing bit, so some choice
+//!   of `r − k` of them is equal in both; a table for each choice. The blocks that were not chosen can
+//!   be cut again. With `r = k + 1` these are the pieces of Henzinger (2006), §2.
+//! - Flips: of `m ≤ k` pieces one has at most `⌊k / m⌋` differing bits; a table for each piece, which
+//!   is asked for every prefix that is that near. Fewer tables, more probes.
+
+use std::fmt;
+use std::ops::Range;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// How bits are cut.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Cut {
+    /// Into this many blocks; those not chosen again into as many as the next number says.
+    Blocks(Vec<u32>),
+    /// Into this many pieces, which are asked for with some bits flipped.
+    Flips(u32),
+}
+
+impl fmt::Display for Cut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Cut::Blocks(levels) => {
+                let levels: Vec<String> = levels.iter().map(ToString::to_string).collect();
+                write!(f, "{}", levels.join("x"))
+            }
+            Cut::Flips(pieces) => write!(f, "flip{pieces}"),
+        }
+    }
+}
+
+impl FromStr for Cut {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Cut, String> {
+        let number = |text: &str| text.parse::<u32>().ok().filter(|&number| number > 0);
+        let cut = match text.strip_prefix("flip") {
+            Some(pieces) => number(pieces).map(Cut::Flips),
+            None => text.split('x').map(number).collect::<Option<Vec<u32>>>().map(Cut::Blocks),
+        };
+        cut.ok_or_else(|| {
+            format!("'{text}' is no table design; write the number of blocks (4), nested blocks (4x4), or flip2")
+        })
+    }
+}
+
+impl From<Cut> for String {
+    fn from(cut: Cut) -> String {
+        cut.to_string()
+    }
+}
+
+impl TryFrom<String> for Cut {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Cut, String> {
+        text.parse()
+    }
+}
+
+/// The tables for a radius.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Design {
+    bits: u32,
+    radius: u32,
+    cut: Cut,
+    tables: Vec<TableShape>,
+}
+
+/// One table: bits in an order, of which the first must be equal, or nearly.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableShape {
+    /// All bits, the prefix first. Bit 0 is the highest of the first word.
+    order: Vec<Range<u32>>,
+    /// Bits in the prefix.
+    pub prefix: u32,
+    /// Bits of the prefix that may differ.
+    pub flips: u32,
+    /// The bits of the prefix, where they are.
+    mask: Vec<u64>,
+}
+
+/// The most tables of a design, so that a slip does not ask for millions.
+pub const MOST_TABLES: u64 = 2048;
+/// The most probes into one table.
+const MOST_PROBES: u64 = 1 << 16;
+
+impl Design {
+    /// The tables for `radius` among strings of `bits` bits.
+    ///
+    /// # Errors
+    /// With the reason, when the cut cannot serve this radius.
+    pub fn new(bits: u32, radius: u32, cut: Cut) -> Result<Design, String> {
+        let tables = match &cut {
+            Cut::Blocks(levels) => {
+                let too_few = levels.iter().find(|&&blocks| blocks <= radius);
+                if levels.is_empty() || too_few.is_some() {
+                    return Err(format!(
+                        "radius {radius} needs at least {} blocks: with {cut}, every block may hold a differing bit",
+                        radius + 1
+                    ));
+                }
+                let count = levels.iter().map(|&blocks| binomial(blocks, radius)).fold(1, u64::saturating_mul);
+                if count > MOST_TABLES {
+                    return Err(format!(
+                        "{cut} blocks at radius {radius} make {count} tables; {MOST_TABLES} is the most"
+                    ));
+                }
+                let mut tables = Vec::new();
+                nest(levels, radius, &[], vec![whole(bits)], &mut tables)?;
+                tables.into_iter().map(|(prefix, rest)| TableShape::new(bits, prefix, rest, 0)).collect()
+            }
+            &Cut::Flips(pieces) => {
+                if pieces > bits {
+                    return Err(format!("{bits} bits cannot be cut into {pieces} pieces"));
+                }
+                let (flips, over) = (radius / pieces, radius % pieces);
+                let parts: Vec<Vec<Range<u32>>> = parts(&[whole(bits)], pieces).collect();
+                // Pieces behind the first `over + 1` need one flip less; without any, they need no table.
+                let shapes = (0..parts.len()).filter_map(|at| {
+                    let flips = if at as u64 <= u64::from(over) { Some(flips) } else { flips.checked_sub(1) };
+                    flips.map(|flips| TableShape::new(bits, parts[at].clone(), others(&parts, &[at]), flips))
+                });
+                let shapes: Vec<TableShape> = shapes.collect();
+                if let Some(shape) = shapes.iter().find(|shape| shape.probes() > MOST_PROBES) {
+                    return Err(format!("{cut} at radius {radius} takes {} probes into a table", shape.probes()));
+                }
+                shapes
+            }
+        };
+        Ok(Design { bits, radius, cut, tables })
+    }
+
+    /// A table for each of `pieces` pieces, at least one of which must be equal.
+    #[must_use]
+    pub fn pieces(bits: u32, pieces: u32) -> Design {
+        let parts: Vec<Vec<Range<u32>>> = parts(&[whole(bits)], pieces).collect();
+        let shape = |at: usize| TableShape::new(bits, parts[at].clone(), others(&parts, &[at]), 0);
+        let tables = (0..parts.len()).map(shape).collect();
+        Design { bits, radius: pieces.saturating_sub(1), cut: Cut::Blocks(vec![pieces]), tables }
+    }
+
+    /// Bits of a string.
+    #[must_use]
+    pub fn bits(&self) -> u32 {
+        self.bits
+    }
+
+    /// No pair at this distance or below is missed.
+    #[must_use]
+    pub fn radius(&self) -> u32 {
+        self.radius
+    }
+
+    /// How the bits are cut.
+    #[must_use]
+    pub fn cut(&self) -> &Cut {
+        &self.cut
+    }
+
+    /// The tables.
+    #[must_use]
+    pub fn tables(&self) -> &[TableShape] {
+        &self.tables
+    }
+
+    /// The shortest prefix.
+    #[must_use]
+    pub fn shortest_prefix(&self) -> u32 {
+        self.tables.iter().map(|table| table.prefix).min().unwrap_or(0)
+    }
+
+    /// Probes of a query, into all tables together.
+    #[must_use]
+    pub fn probes(&self) -> u64 {
+        self.tables.iter().map(TableShape::probes).sum()
+    }
+
+    /// The first table that finds two 64-bit strings which differ by `difference`.
+    #[inline]
+    #[must_use]
+    pub fn first_table(&self, difference: u64) -> Option<usize> {
+        self.tables.iter().position(|table| table.finds(difference))
+    }
+
+    /// Differing bits, at most as many as the radius, that no table finds: there are none, and this
+    /// looks at every way to place them. It is a search for a set of bits that hits every prefix too
+    /// often: some table that still finds the strings must be hit once more, in one of its bits. For nested
+    /// blocks at large radii it ends after a few seconds without having looked at all.
+    #[must_use]
+    pub fn gap(&self) -> Option<Vec<u32>> {
+        // Bits that lie in the same prefixes are alike, so that only their number counts.
+        let mut ends: Vec<u32> =
+            self.tables.iter().flat_map(|table| table.order.iter().map(|range| range.end)).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let mut runs: Vec<Range<u32>> = Vec::new();
+        for end in ends {
+            runs.push(runs.last().map_or(0, |last| last.end)..end);
+        }
+        let mut prefixes: Vec<(u128, u32)> = Vec::new();
+        for table in &self.tables {
+            let inside = |run: &Range<u32>| table.mask[run.start as usize / 64] & bit_of(run.start) != 0;
+            let in_prefix = runs.iter().take(128).enumerate().filter(|(_, run)| inside(run));
+            prefixes.push((in_prefix.fold(0, |all, (at, _)| all | 1 << at), table.flips));
+        }
+        let room = runs.iter().map(|run| run.end - run.start).collect();
+        let mut search = GapSearch { prefixes, room, placed: vec![0; runs.len()], hit: 0, steps: 0 };
+        search
+            .escapes(self.radius)
+            .then(|| runs.iter().zip(&search.placed).flat_map(|(run, &count)| run.start..run.start + count).collect())
+    }
+}
+
+/// A search for differing bits that no table finds.
+struct GapSearch {
+    /// The runs of bits in each prefix, and how many of its bits may differ.
+    prefixes: Vec<(u128, u32)>,
+    /// Bits of each run that may be made to differ.
+    room: Vec<u32>,
+    /// Bits of each run that differ.
+    placed: Vec<u32>,
+    /// Runs with such bits.
+    hit: u128,
+    /// Looks at tables so far.
+    steps: u64,
+}
+
+/// Looks at tables after which a search is given up.
+const MOST_STEPS: u64 = 1 << 31;
+
+impl GapSearch {
+    /// Places at most `left` more differing bits so that no table finds the strings, if that can be done.
+    fn escapes(&mut self, left: u32) -> bool {
+        self.steps += self.prefixes.len() as u64;
+        if self.steps > MOST_STEPS {
+            return false;
+        }
+        // Tables that still find them and have no bit in common: each needs differing bits of its own.
+        let (mut taken, mut needed, mut first) = (0, 0, 0);
+        for &(prefix, flips) in &self.prefixes {
+            let is_hit = prefix & self.hit != 0;
+            if prefix & taken != 0 || is_hit && flips == 0 {
+                continue;
+            }
+            let hits = if is_hit { runs(prefix & self.hit).map(|run| self.placed[run]).sum() } else { 0 };
+            if hits <= flips {
+                taken |= prefix;
+                needed += flips + 1 - hits;
+                first = if first == 0 { prefix } else { first };
+                if needed > left {
+                    return false;
+                }
+            }
+        }
+        if needed == 0 {
+            return true;
+        }
+        // Ways that put a bit into the first run, then those that put none there but one into the second, ….
+        let before = self.room.clone();
+        for run in runs(first) {
+            if self.placed[run] < self.room[run] {
+                let hit = self.hit;
+                self.placed[run] += 1;
+                self.hit |= 1 << run;
+                if self.escapes(left - 1) {
+                    return true;
+                }
+                self.placed[run] -= 1;
+                self.hit = hit;
+            }
+            self.room[run] = self.placed[run];
+        }
+        self.room = before;
+        false
+    }
+}
+
+/// The places of the ones.
+fn runs(mut set: u128) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let place = (set != 0).then_some(set.trailing_zeros() as usize);
+        set &= set.wrapping_sub(1);
+        place
+    })
+}
+
+impl TableShape {
+    fn new(bits: u32, prefix: Vec<Range<u32>>, rest: Vec<Range<u32>>, flips: u32) -> TableShape {
+        let mut mask = vec![0u64; bits.div_ceil(64) as usize];
+        for bit in prefix.iter().cloned().flatten() {
+            mask[bit as usize / 64] |= bit_of(bit);
+        }
+        let length = prefix.iter().map(|range| range.end - range.start).sum();
+        let mut order: Vec<Range<u32>> = Vec::new();
+        for range in prefix.into_iter().chain(rest) {
+            match order.last_mut() {
+                Some(last) if last.end == range.start => last.end = range.end,
+                _ => order.push(range),
+            }
+        }
+        TableShape { order, prefix: length, flips, mask }
+    }
+
+    /// Prefixes that a query asks for.
+    #[must_use]
+    pub fn probes(&self) -> u64 {
+        (0..=self.flips).map(|flips| binomial(self.prefix, flips)).fold(0, u64::saturating_add)
+    }
+
+    /// Whether two 64-bit strings which differ by `difference` are found here.
+    #[inline]
+    #[must_use]
+    pub fn finds(&self, difference: u64) -> bool {
+        (difference & self.mask[0]).count_ones() <= self.flips
+    }
+
+    /// A 64-bit string with its bits in the order of the table.
+    #[inline]
+    #[must_use]
+    pub fn permute(&self, value: u64) -> u64 {
+        let mut key = 0u64;
+        for range in &self.order {
+            let length = range.end - range.start;
+            key = key.unbounded_shl(length) | (value >> (64 - range.end)) & low_mask(length);
+        }
+        key
+    }
+
+    /// The string of a key.
+    #[inline]
+    #[must_use]
+    pub fn restore(&self, key: u64) -> u64 {
+        let (mut value, mut taken) = (0, 0);
+        for range in &self.order {
+            let length = range.end - range.start;
+            taken += length;
+            value |= ((key >> (64 - taken)) & low_mask(length)) << (64 - range.end);
+        }
+        value
+    }
+
+    /// What a query's key is changed by for each of its probes; nothing comes first.
+    #[must_use]
+    pub fn patterns(&self) -> Vec<u64> {
+        let mut patterns = vec![0u64];
+        let mut from = 0;
+        for _ in 0..self.flips {
+            let until = patterns.len();
+            for at in from..until {
+                let pattern = patterns[at];
+                // Only behind the last bit, so that every set of bits comes once.
+                let next = 64 - pattern.trailing_zeros();
+                let next = if pattern == 0 { 0 } else { next };
+                patterns.extend((next..self.prefix).map(|bit| pattern | bit_of(bit)));
+            }
+            from = until;
+        }
+        patterns
+    }
+
+    /// A number that is equal iff the bits of the prefix are, up to collisions; `word` gives the words.
+    #[inline]
+    pub fn key(&self, word: impl Fn(usize) -> u64) -> u64 {
+        // Most masks lie in one or two words, so that the bits themselves fit a key; a sum of
+        // products stands for longer ones.
+        let mut key = 0u64;
+        for (at, &mask) in self.mask.iter().enumerate().filter(|(_, mask)| **mask != 0) {
+            key = (key ^ (word(at) & mask)).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(29);
+        }
+        key
+    }
+}
+
+/// `of` things, `chosen` of them: in how many ways.
+#[must_use]
+pub fn binomial(of: u32, chosen: u32) -> u64 {
+    let chosen = chosen.min(of.saturating_sub(chosen));
+    if chosen > of {
+        return 0;
+    }
+    let ways = (0..u128::from(chosen)).fold(1u128, |ways, at| ways * (u128::from(of) - at) / (at + 1));
+    u64::try_from(ways).unwrap_or(u64::MAX)
+}
+
+fn bit_of(bit: u32) -> u64 {
+    1 << (63 - bit % 64)
+}
+
+fn low_mask(length: u32) -> u64 {
+    1u64.unbounded_shl(length).wrapping_sub(1)
+}
+
+fn whole(bits: u32) -> Range<u32> {
+    0..bits
+}
+
+/// Where part `part` of `count` parts of `bits` bits begins; their lengths differ by at most one.
+fn part_start(bits: u32, count: u32, part: u32) -> u32 {
+    #[allow(clippy::cast_possible_truncation)] // at most `bits`
+    let at = (u64::from(bits) * u64::from(part) / u64::from(count)) as u32;
+    at
+}
+
+/// The bits of `ranges`, in order, cut into `count` parts.
+fn parts(ranges: &[Range<u32>], count: u32) -> impl Iterator<Item = Vec<Range<u32>>> {
+    let bits = ranges.iter().map(|range| range.end - range.start).sum();
+    (0..count).map(move |part| {
+        let (from, to) = (part_start(bits, count, part), part_start(bits, count, part + 1));
+        let mut before = 0;
+        let mut inside = Vec::new();
+        for range in ranges {
+            let length = range.end - range.start;
+            let (start, end) = (from.max(before), to.min(before + length));
+            if start < end {
+                inside.push(range.start + start - before..range.start + end - before);
+            }
+            before += length;
+        }
+        inside
+    })
+}
+
+/// The parts that were not chosen, beginning behind the last one that was.
+fn others(parts: &[Vec<Range<u32>>], chosen: &[usize]) -> Vec<Range<u32>> {
+    let first = chosen.last().map_or(0, |last| last + 1);
+    let around = (first..parts.len()).chain(0..first.min(parts.len()));
+    around.filter(|part| !chosen.contains(part)).flat_map(|part| parts[part].clone()).collect()
+}
+
+type Ordered = (Vec<Range<u32>>, Vec<Range<u32>>);
+
+/// A table for every choice of blocks at every level: what is chosen, and the rest.
+fn nest(
+    levels: &[u32],
+    radius: u32,
+    chosen: &[Range<u32>],
+    rest: Vec<Range<u32>>,
+    tables: &mut Vec<Ordered>,
+) -> Result<(), String> {
+    let Some((&blocks, deeper)) = levels.split_first() else {
+        tables.push((chosen.to_vec(), rest));
+        return Ok(());
+    };
+    let bits: u32 = rest.iter().map(|range| range.end - range.start).sum();
+    if blocks > bits {
+        return Err(format!("{bits} bits cannot be cut into {blocks} blocks"));
+    }
+    let parts: Vec<Vec<Range<u32>>> = parts(&rest, blocks).collect();
+    for choice in choices(parts.len(), (blocks - radius) as usize) {
+        let mut prefix = chosen.to_vec();
+        prefix.extend(choice.iter().flat_map(|&part| parts[part].clone()));
+        nest(deeper, radius, &prefix, others(&parts, &choice), tables)?;
+    }
+    Ok(())
+}
+
+/// All choices of `chosen` of `count` things, each ascending.
+fn choices(count: usize, chosen: usize) -> Vec<Vec<usize>> {
+    let mut all = vec![Vec::new()];
+    for thing in 0..count {
+        let more: Vec<Vec<usize>> = all
+            .iter()
+            .filter(|choice: &&Vec<usize>| choice.len() < chosen)
+            .map(|choice| choice.iter().copied().chain([thing]).collect())
+            .collect();
+        all.extend(more);
+    }
+    all.retain(|choice| choice.len() == chosen);
+    all.sort();
+    all
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation)] // small numbers
+mod tests {
+    use super::*;
+    use crate::candidate::band_join::BandJoin;
+    use crate::random::next_random;
+    use proptest::prelude::*;
+
+    fn shares_a_key(design: &Design, left: &[u64], right: &[u64]) -> bool {
+        design.tables().iter().any(|table| table.key(|at| left[at]) == table.key(|at| right[at]))
+    }
+
+    /// Flips `count` different bits of `bits`.
+    fn flip(words: &[u64], bits: u32, count: u32, state: &mut u64) -> Vec<u64> {
+        let mut places: Vec<u32> = (0..bits).collect();
+        let mut flipped = words.to_vec();
+        for _ in 0..count {
+            let place = places.swap_remove(usize::try_from(next_random(state) % places.len() as u64).unwrap());
+            flipped[place as usize / 64] ^= 1 << (place % 64);
+        }
+        flipped
+    }
+
+    #[test]
+    fn pieces_are_as_equal_as_can_be() {
+        let length = |part: Vec<Range<u32>>| part.iter().map(|range| range.end - range.start).sum::<u32>();
+        let lengths: Vec<u32> = parts(&[whole(384)], 13).map(length).collect();
+        assert_eq!(lengths.iter().sum::<u32>(), 384);
+        assert!(lengths.iter().all(|length| (29..=30).contains(length)), "{lengths:?}");
+        assert!(parts(&[whole(384)], 12).all(|part| length(part) == 32));
+    }
+
+    fn blocks(radius: u32, blocks: &[u32]) -> Design {
+        Design::new(64, radius, Cut::Blocks(blocks.to_vec())).unwrap()
+    }
+
+    #[test]
+    fn the_designs_of_example_3_1() {
+        let prefixes = |levels: &[u32]| {
+            let design = blocks(3, levels);
+            let mut prefixes: Vec<u32> = design.tables().iter().map(|table| table.prefix).collect();
+            prefixes.sort_unstable();
+            (prefixes.len(), prefixes[0], prefixes[prefixes.len() - 1])
+        };
+        assert_eq!(prefixes(&[6]), (20, 31, 33));
+        assert_eq!(prefixes(&[4, 4]), (16, 28, 28));
+        assert_eq!(prefixes(&[5]), (10, 25, 26));
+        assert_eq!(prefixes(&[4]), (4, 16, 16));
+        // The slides' example: 8 bits, distance 2, 4 blocks: 6 tables of 4 bits.
+        let slides = Design::new(8, 2, Cut::Blocks(vec![4])).unwrap();
+        assert_eq!(slides.tables().len(), 6);
+        assert!(slides.tables().iter().all(|table| table.prefix == 4));
+    }
+
+    /// Designs of every kind for a radius.
+    fn all_designs(radius: u32) -> Vec<Design> {
+        let mut cuts: Vec<Cut> = (1..=radius).map(Cut::Flips).collect();
+        for extra in 1..=3 {
+            cuts.push(Cut::Blocks(vec![radius + extra]));
+        }
+        if (1..=4).contains(&radius) {
+            cuts.extend((1..=3).map(|extra| Cut::Blocks(vec![radius + 1, radius + extra])));
+            cuts.push(Cut::Blocks(vec![radius + 2, radius + 1]));
+            cuts.push(Cut::Blocks(vec![radius + 1; 3]));
+        }
+        cuts.into_iter().filter_map(|cut| Design::new(64, radius, cut).ok()).collect()
+    }
+
+    #[test]
+    fn every_way_to_place_up_to_three_differing_bits_is_found() {
+        for radius in 0..=3 {
+            for design in all_designs(radius) {
+                for a in 0..64 {
+                    for b in a..64 {
+                        for c in b..64 {
+                            let difference: u64 = 1 << a | 1 << b | 1 << c;
+                            if difference.count_ones() <= radius {
+                                assert!(
+                                    design.first_table(difference).is_some(),
+                                    "{:?} misses {difference:x}",
+                                    design.cut()
+                                );
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn no_design_of_any_radius_has_a_gap() {
+        let mut seen = 0;
+        for radius in 0..=10 {
+            for design in all_designs(radius) {
+                assert_eq!(design.gap(), None, "radius {radius}, {}", design.cut());
+                seen += 1;
+            }
+        }
+        assert!(seen > 60, "{seen}");
+        for pieces in [12, 13] {
+            assert_eq!(Design::pieces(384, pieces).gap(), None);
+        }
+    }
+
+    #[test]
+    fn a_design_with_a_gap_is_found_out() {
+        for (radius, levels) in [(3, vec![4]), (3, vec![4, 4]), (2, vec![5]), (10, vec![11])] {
+            let mut design = blocks(radius, &levels);
+            design.tables.swap_remove(1);
+            let gap = design.gap().unwrap();
+            assert!(gap.len() as u32 <= radius);
+            let difference = gap.iter().fold(0, |all, &bit| all | bit_of(bit));
+            assert_eq!(design.first_table(difference), None);
+        }
+        let mut design = Design::new(64, 5, Cut::Flips(2)).unwrap();
+        assert_eq!(design.gap(), None);
+        design.radius = 6;
+        assert_eq!(design.gap().unwrap().len(), 6);
+    }
+
+    #[test]
+    fn tables_hold_every_bit_once_and_the_first_holds_them_as_they_are() {
+        let mut state = 77;
+        for radius in 0..=6 {
+            for design in all_designs(radius) {
+                for (number, table) in design.tables().iter().enumerate() {
+                    let value = next_random(&mut state);
+                    let key = table.permute(value);
+                    assert_eq!(table.restore(key), value);
+                    assert_eq!(table.permute(0b1011).count_ones(), 3);
+                    assert!(number > 0 || key == value, "{}", design.cut());
+                    // The prefix comes first.
+                    let prefix = !u64::MAX.unbounded_shr(table.prefix);
+                    assert_eq!(table.permute(table.mask[0]), prefix);
+                    let patterns = table.patterns();
+                    assert_eq!(patterns.len() as u64, table.probes());
+                    assert!(
+                        patterns.iter().all(|pattern| pattern & !prefix == 0 && pattern.count_ones() <= table.flips)
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn cuts_are_written_and_read() {
+        for text in ["4", "4x4", "flip2"] {
+            assert_eq!(text.parse::<Cut>().unwrap().to_string(), text);
+        }
+        for text in ["", "x", "4x", "flip", "0", "flip0", "-1", "4 x 4"] {
+            assert!(text.parse::<Cut>().is_err(), "{text}");
+        }
+        assert!(Design::new(64, 3, Cut::Blocks(vec![3])).unwrap_err().contains("at least 4 blocks"));
+        assert!(Design::new(64, 3, Cut::Blocks(vec![60])).unwrap_err().contains("tables"));
+        assert!(Design::new(64, 1, Cut::Blocks(vec![65])).is_err());
+    }
+
+    #[test]
+    fn twelve_pieces_find_distant_pairs_with_the_known_chance() {
+        // Distance 12: 0.99994, 16: 0.9915, 29: 0.637.
+        let keys = Design::pieces(384, 12);
+        let mut state = 5;
+        let draws = 4000;
+        for (distance, known) in [(16, 0.9915), (29, 0.637)] {
+            let found = (0..draws)
+                .filter(|_| {
+                    let words: Vec<u64> = (0..6).map(|_| next_random(&mut state)).collect();
+                    let other = flip(&words, 384, distance, &mut state);
+                    shares_a_key(&keys, &words, &other)
+                })
+                .count() as f64
+                / f64::from(draws);
+            let bound = 5.0 * (known * (1.0 - known) / f64::from(draws)).sqrt();
+            assert!((found - known).abs() < bound, "distance {distance}: {found} instead of {known}");
+        }
+    }
+
+    /// Random rows, and clusters whose members differ in bits that an adversary put into one block,
+    /// spread over all blocks, or walked along the row.
+    fn adversarial_rows(bits: u32, distance: u32, state: &mut u64) -> Vec<Vec<u64>> {
+        let words = bits.div_ceil(64);
+        let mut rows: Vec<Vec<u64>> = Vec::new();
+        for cluster in 0..24u32 {
+            let centre: Vec<u64> = (0..words).map(|_| next_random(state)).collect();
+            let centre: Vec<u64> = centre
+                .iter()
+                .enumerate()
+                .map(|(at, word)| {
+                    let left = bits - at as u32 * 64;
+                    if left >= 64 { *word } else { word & ((1 << left) - 1) }
+                })
+                .collect();
+            rows.push(centre.clone()); // equal to the first member
+            for step in 0..=distance + 2 {
+                let mut row = centre.clone();
+                for flip in 0..step {
+                    let place = match cluster % 3 {
+                        0 => (cluster * 7 + flip) % bits,
+                        1 => (cluster + flip * (bits / (distance + 1)).max(1)) % bits,
+                        _ => u32::try_from(next_random(state) % u64::from(bits)).unwrap(),
+                    };
+                    row[place as usize / 64] ^= 1 << (place % 64);
+                }
+                rows.push(row);
+            }
+        }
+        rows
+    }
+
+    /// All pairs at most `most` bits apart, by tables and by comparing everything.
+    fn check_against_brute_force(design: &Design, rows: &[Vec<u64>], most: u32) {
+        let distance = |a: u32, b: u32| -> u32 {
+            rows[a as usize].iter().zip(&rows[b as usize]).map(|(x, y)| (x ^ y).count_ones()).sum()
+        };
+        let (everyone, near) = (|_: u32| true, |a: u32, b: u32| distance(a, b) <= most);
+        let mut join = BandJoin::new(&everyone, Some(&near), rows.len());
+        for (number, table) in design.tables().iter().enumerate() {
+            join.add(number, rows.iter().map(|row| table.key(|at| row[at])));
+        }
+        let count = u32::try_from(rows.len()).unwrap();
+        let expected: Vec<(u32, u32)> =
+            (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).filter(|&(a, b)| near(a, b)).collect();
+        assert!(expected.len() > 20);
+        assert_eq!(join.finish().pairs, expected);
+    }
+
+    #[test]
+    fn the_join_equals_brute_force_for_swept_radii_layouts_and_adversarial_clusters() {
+        let mut state = 2007;
+        for radius in 1..=6 {
+            let rows = adversarial_rows(64, radius, &mut state);
+            for extra in 1..=3 {
+                check_against_brute_force(&blocks(radius, &[radius + extra]), &rows, radius);
+            }
+            check_against_brute_force(&blocks(radius, &[radius + 2, radius + 1]), &rows, radius);
+        }
+        // The paper's 12 pieces miss nothing up to distance 11, our 13 nothing up to 12.
+        for (bits, pieces) in [(384, 12), (384, 13), (192, 7), (100, 4)] {
+            let rows = adversarial_rows(bits, pieces - 1, &mut state);
+            check_against_brute_force(&Design::pieces(bits, pieces), &rows, pieces - 1);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_pair_within_the_bound_is_missed(seed in any::<u64>(), bits in 16u32..400, pieces in 1u32..16, radius in 0u32..6, extra in 1u32..4) {
+            let mut state = seed;
+            let words: Vec<u64> = (0..bits.div_ceil(64)).map(|_| next_random(&mut state)).collect();
+            let keys = Design::pieces(bits, pieces);
+            let near = flip(&words, bits, keys.radius().min(bits), &mut state);
+            prop_assert!(shares_a_key(&keys, &words, &near));
+            let keys = Design::new(bits, radius, Cut::Blocks(vec![radius + extra])).unwrap();
+            let near = flip(&words, bits, radius, &mut state);
+            prop_assert!(shares_a_key(&keys, &words, &near));
+        }
+    }
+}

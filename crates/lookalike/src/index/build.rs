@@ -1,0 +1,214 @@
+//! Rows → a segment, in bounded memory.
+//!
+//! In: fingerprints and ids, in any order. Out: a segment: every fingerprint once in each table, the
+//! ids once. Fingerprints are sorted for table 0, which has the bits as they are; equal ones become one
+//! row with several ids. The other tables are sorted from its rows.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use crate::candidate::design::Design;
+use crate::error::Result;
+use crate::index::huffman;
+use crate::index::ids::{Id, IdKind, Waiting};
+use crate::index::packed::{BitWriter, PackedShape, PackedWriter};
+use crate::index::segment::{Codec, GROUP_SAMPLE, SegmentMeta};
+use crate::index::segment_file::SegmentWriter;
+use crate::index::sort::{Item, Row, Sorted, Sorter};
+use crate::spill::{Scratch, Spill};
+
+/// Rows of a segment at the most.
+pub(super) const MOST_ROWS: u64 = u32::MAX as u64;
+
+/// Collects rows.
+pub(super) struct SegmentBuilder {
+    sorter: Sorter<Row>,
+    ids: Waiting,
+    kind: IdKind,
+    deleted: Vec<(u64, Id)>,
+    directory: PathBuf,
+    memory_bytes: u64,
+}
+
+impl SegmentBuilder {
+    /// A builder that may use `memory_bytes` and puts what does not fit into files in `directory`.
+    pub(super) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> SegmentBuilder {
+        SegmentBuilder {
+            sorter: Sorter::new(directory, "rows", memory_bytes / 2),
+            ids: Waiting::new(kind, directory, memory_bytes / 4),
+            kind,
+            deleted: Vec::new(),
+            directory: directory.to_path_buf(),
+            memory_bytes,
+        }
+    }
+
+    /// One more row.
+    pub(super) fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
+        let id = self.ids.put(id)?;
+        self.sorter.push(Row { key: fingerprint, id })
+    }
+
+    /// A row of an older segment that is no longer there.
+    pub(super) fn delete(&mut self, fingerprint: u64, id: Id) {
+        self.deleted.push((fingerprint, id));
+    }
+
+    /// Rows so far.
+    pub(super) fn rows(&self) -> u64 {
+        self.sorter.count()
+    }
+
+    /// Writes the segment on `out`; `choose` gives the design for the number of different fingerprints.
+    pub(super) fn finish<W: Write>(
+        self,
+        config: u64,
+        codec: Codec,
+        choose: impl FnOnce(u64) -> Result<Design>,
+        out: W,
+        path: &Path,
+    ) -> Result<(W, u64)> {
+        let SegmentBuilder { sorter, mut ids, kind, deleted, directory, memory_bytes } = self;
+        let rows = sorter.count();
+        let sorted = sorter.finish()?;
+        let mut out = SegmentWriter::new(out, path)?;
+        let id_width =
+            ids.write("id", rows, &mut |tell| sorted.for_each(&mut |row: Row| tell(row.id)), &directory, &mut out)?;
+        let keys = write_groups(&sorted, &directory, memory_bytes / 4, &mut out)?;
+        drop(sorted);
+        let fingerprints = keys.len();
+        let design = choose(fingerprints)?;
+        let mut shapes = Vec::new();
+        for (number, table) in design.tables().iter().enumerate() {
+            if number == 0 {
+                shapes.extend(write_table(codec, number, fingerprints, table.prefix, &keys, &mut out)?);
+                continue;
+            }
+            let mut sorter = Sorter::<u64>::new(&directory, "keys", memory_bytes / 2);
+            for_each(&keys, &mut |key| sorter.push(table.permute(key)))?;
+            let sorted = sorter.finish()?;
+            shapes.extend(write_table(codec, number, fingerprints, table.prefix, &sorted, &mut out)?);
+        }
+        let deleted_width = write_deleted(&deleted, kind, &directory, &mut out)?;
+        out.finish(SegmentMeta {
+            config: format!("{config:016x}"),
+            radius: design.radius(),
+            cut: design.cut().clone(),
+            codec,
+            ids: kind,
+            id_width,
+            rows,
+            fingerprints,
+            shapes,
+            deleted: deleted.len() as u64,
+            deleted_width,
+        })
+    }
+}
+
+/// Keys in order, as often as wanted.
+trait Keys {
+    fn each(&self, tell: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
+}
+
+impl Keys for Sorted<u64> {
+    fn each(&self, tell: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        self.for_each(tell)
+    }
+}
+
+impl Keys for Spill<u64> {
+    fn each(&self, tell: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
+        for_each(self, tell)
+    }
+}
+
+fn for_each(keys: &Spill<u64>, tell: &mut (impl FnMut(u64) -> Result<()> + ?Sized)) -> Result<()> {
+    let mut scratch = Scratch::default();
+    let mut from = 0;
+    while from < keys.len() {
+        let to = (from + (1 << 17)).min(keys.len());
+        for &key in keys.read(from..to, &mut scratch)? {
+            tell(key)?;
+        }
+        from = to;
+    }
+    Ok(())
+}
+
+fn write_table<W: Write>(
+    codec: Codec,
+    number: usize,
+    rows: u64,
+    prefix: u32,
+    keys: &impl Keys,
+    out: &mut SegmentWriter<W>,
+) -> Result<Option<PackedShape>> {
+    let shape = match codec {
+        Codec::Raw => PackedShape::raw(rows, prefix),
+        Codec::EliasFano => PackedShape::elias_fano(rows, prefix),
+        Codec::Huffman => {
+            huffman::write(number, &mut |tell| keys.each(tell), out)?;
+            return Ok(None);
+        }
+    };
+    let mut table = PackedWriter::new(shape, number, out)?;
+    keys.each(&mut |key| table.push(key, out))?;
+    table.finish(out)?;
+    Ok(Some(shape))
+}
+
+/// The different keys; where some have several rows, a bit for every row that is the first of its key.
+fn write_groups<W: Write>(
+    sorted: &Sorted<Row>,
+    directory: &Path,
+    memory_bytes: u64,
+    out: &mut SegmentWriter<W>,
+) -> Result<Spill<u64>> {
+    let limit = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
+    let mut keys = Spill::<u64>::new(directory.join("fingerprints"), limit);
+    let (mut firsts, mut samples) = (BitWriter::default(), Vec::new());
+    let (mut before, mut position, mut has_groups) = (None, 0u32, false);
+    let mut buffer: Vec<u64> = Vec::with_capacity(4096);
+    sorted.for_each(&mut |row: Row| {
+        let is_first = before.replace(row.key()) != Some(row.key());
+        if is_first {
+            if (keys.len() + buffer.len() as u64).is_multiple_of(GROUP_SAMPLE) {
+                samples.extend_from_slice(&position.to_le_bytes());
+            }
+            buffer.push(row.key());
+            if buffer.len() == buffer.capacity() {
+                keys.append(&buffer)?;
+                buffer.clear();
+            }
+        }
+        has_groups |= !is_first;
+        firsts.put(u64::from(is_first), 1);
+        position += 1;
+        Ok(())
+    })?;
+    keys.append(&buffer)?;
+    keys.finish()?;
+    if has_groups {
+        out.section("group", firsts.finish())?;
+        out.section("group-sample", &samples)?;
+    }
+    Ok(keys)
+}
+
+fn write_deleted<W: Write>(
+    deleted: &[(u64, Id)],
+    kind: IdKind,
+    directory: &Path,
+    out: &mut SegmentWriter<W>,
+) -> Result<usize> {
+    if deleted.is_empty() {
+        return Ok(0);
+    }
+    let mut waiting = Waiting::new(kind, directory, u64::MAX);
+    let places = deleted.iter().map(|(_, id)| waiting.put(id)).collect::<Result<Vec<u64>>>()?;
+    let bytes: Vec<u8> = deleted.iter().flat_map(|(fingerprint, _)| fingerprint.to_le_bytes()).collect();
+    out.section("deleted", &bytes)?;
+    let count = deleted.len() as u64;
+    waiting.write("deleted-id", count, &mut |tell| places.iter().try_for_each(|&place| tell(place)), directory, out)
+}

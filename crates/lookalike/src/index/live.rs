@@ -1,0 +1,437 @@
+//! Rows that come and go: a small tail in memory, segments in memory, segments in files.
+//!
+//! In: rows to insert and to delete, one writer at a time. Out: a new state for readers after each, by
+//! exchanging a pointer. Merging takes neighbours of like size together, beside readers and writers.
+
+use std::fs::File;
+use std::io::BufWriter;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+
+use crate::candidate::design::Design;
+use crate::error::{Error, Result};
+use crate::index::build::{MOST_ROWS, SegmentBuilder};
+use crate::index::ids::Id;
+use crate::index::manifest::{Manifest, segment_name, sync_directory};
+use crate::index::planner::{self, Budget};
+use crate::index::segment::{Codec, Segment};
+use crate::index::{BUILDING, Index, IndexConfig, State, open_segment};
+
+/// Rows that are looked at one by one, at the most.
+const TAIL_ROWS: usize = 256;
+/// Segments of a size that are merged.
+const MERGED: usize = 4;
+/// Rows in memory from which they are written to a file.
+const MEMORY_ROWS: u64 = 1 << 18;
+
+/// The rows that came last, and what was deleted since.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Tail {
+    pub(super) rows: Vec<(u64, Id)>,
+    /// Rows of the segments that are no longer there.
+    pub(super) deleted: Vec<(u64, Id)>,
+}
+
+impl State {
+    /// Whether a row of segment `number` was deleted later.
+    pub(super) fn is_deleted(&self, number: usize, fingerprint: u64, id: &Id) -> bool {
+        let later = self.segments[number + 1..].iter().filter_map(|segment| segment.deleted.get(&fingerprint));
+        later.flatten().any(|deleted| deleted == id)
+            || self.tail.deleted.iter().any(|(deleted, of)| *deleted == fingerprint && of == id)
+    }
+
+    /// Whether anything was deleted from segment `number`.
+    pub(super) fn has_deleted(&self, number: usize, fingerprint: u64) -> bool {
+        self.segments[number + 1..].iter().any(|segment| segment.deleted.contains_key(&fingerprint))
+            || self.tail.deleted.iter().any(|(deleted, _)| *deleted == fingerprint)
+    }
+}
+
+fn is_in_file(segment: &Segment) -> bool {
+    segment.file().path().file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment-"))
+}
+
+/// The size of a segment, in steps of four.
+fn class(segment: &Segment) -> u32 {
+    (segment.meta.rows + segment.meta.deleted).max(1).ilog2() / 2
+}
+
+/// Neighbours that are to be merged: at least four of like size.
+fn like_sizes(segments: &[Arc<Segment>]) -> Option<std::ops::Range<usize>> {
+    let most = segments.iter().map(|segment| class(segment)).max()?;
+    (0..=most).find_map(|most| {
+        let mut from = 0;
+        for at in 0..=segments.len() {
+            let is_small = |at: usize| segments.get(at).is_some_and(|segment| class(segment) <= most);
+            if !is_small(at) || is_in_file(&segments[at]) != is_in_file(&segments[from]) {
+                if at - from >= MERGED {
+                    return Some(from..at);
+                }
+                from = if is_small(at) { at } else { at + 1 };
+            }
+        }
+        None
+    })
+}
+
+impl Index {
+    fn write_lock(&self) -> Result<MutexGuard<'_, ()>> {
+        if self.lock.is_none() {
+            return Err(Error::Usage(format!("{}: was opened for reading only", self.directory.display())));
+        }
+        Ok(self.writing.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Adds rows; readers that begin from now on see all of them. They are in memory until
+    /// [`flush`](Self::flush) or a merge writes them.
+    ///
+    /// # Errors
+    /// When the index was opened for reading, or ids are of the wrong kind.
+    pub fn insert(&self, rows: &[(u64, Id)]) -> Result<()> {
+        let _writing = self.write_lock()?;
+        if let Some((_, id)) = rows.iter().find(|(_, id)| id.kind() != self.config.ids) {
+            return Err(Error::Usage(format!("the id '{id}' is not of the kind of the others in this index")));
+        }
+        let state = self.state.load();
+        let mut tail = Tail::clone(&state.tail);
+        tail.rows.extend_from_slice(rows);
+        self.publish(&state, tail)
+    }
+
+    /// Removes every row with this fingerprint and this id.
+    ///
+    /// # Errors
+    /// When the index was opened for reading.
+    pub fn delete(&self, fingerprint: u64, id: &Id) -> Result<()> {
+        let _writing = self.write_lock()?;
+        let state = self.state.load();
+        let mut tail = Tail::clone(&state.tail);
+        tail.rows.retain(|row| row.0 != fingerprint || row.1 != *id);
+        if !state.segments.is_empty() {
+            tail.deleted.push((fingerprint, id.clone()));
+        }
+        self.publish(&state, tail)
+    }
+
+    /// Shows a tail to readers; as a segment, if it is long.
+    fn publish(&self, state: &State, tail: Tail) -> Result<()> {
+        let mut segments = state.segments.clone();
+        let tail = if tail.rows.len() + tail.deleted.len() >= TAIL_ROWS {
+            segments.push(Arc::new(self.in_memory(tail)?));
+            Tail::default()
+        } else {
+            tail
+        };
+        self.state.store(Arc::new(State { segments, tail: Arc::new(tail), damaged: state.damaged.clone() }));
+        Ok(())
+    }
+
+    fn in_memory(&self, tail: Tail) -> Result<Segment> {
+        let nowhere = Path::new("");
+        let mut builder = SegmentBuilder::new(self.config.ids, nowhere, u64::MAX / 2);
+        tail.rows.iter().try_for_each(|(fingerprint, id)| builder.push(*fingerprint, id))?;
+        tail.deleted.into_iter().for_each(|(fingerprint, id)| builder.delete(fingerprint, id));
+        let choose = |rows: u64| self.design(rows);
+        let (bytes, _) = builder.finish(self.config.hash(), Codec::Raw, choose, Vec::new(), nowhere)?;
+        Segment::in_memory(bytes)
+    }
+
+    fn design(&self, rows: u64) -> Result<Design> {
+        design(&self.config, rows, self.memory_bytes)
+    }
+
+    /// Writes all rows that are only in memory to a file.
+    ///
+    /// # Errors
+    /// When it cannot be written; the rows stay in memory.
+    pub fn flush(&self) -> Result<()> {
+        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        {
+            let _writing = self.write_lock()?;
+            let state = self.state.load();
+            if !state.tail.rows.is_empty() || !state.tail.deleted.is_empty() {
+                let mut segments = state.segments.clone();
+                segments.push(Arc::new(self.in_memory(Tail::clone(&state.tail))?));
+                let damaged = state.damaged.clone();
+                self.state.store(Arc::new(State { segments, tail: Arc::default(), damaged }));
+            }
+        }
+        let state = self.state.load_full();
+        let from = state.segments.iter().position(|segment| !is_in_file(segment)).unwrap_or(state.segments.len());
+        if from < state.segments.len() {
+            self.merge(from..state.segments.len(), true)?;
+        }
+        Ok(())
+    }
+
+    /// Merges segments of like size, until there are none; gives how many merges that took.
+    ///
+    /// # Errors
+    /// When a segment cannot be read or written; everything stays as it was.
+    pub fn merge_like_sizes(&self) -> Result<usize> {
+        let mut merges = 0;
+        loop {
+            let merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+            let state = self.state.load_full();
+            let in_memory =
+                state.segments.iter().position(|segment| !is_in_file(segment)).unwrap_or(state.segments.len());
+            let rows: u64 = state.segments[in_memory..].iter().map(|segment| segment.meta.rows).sum();
+            let (range, to_file) = if rows >= MEMORY_ROWS {
+                (in_memory..state.segments.len(), true)
+            } else if let Some(range) = like_sizes(&state.segments) {
+                let to_file = is_in_file(&state.segments[range.start]);
+                (range, to_file)
+            } else {
+                return Ok(merges);
+            };
+            self.merge(range, to_file)?;
+            drop(merging);
+            merges += 1;
+        }
+    }
+
+    /// Makes one segment of all, without what was deleted.
+    ///
+    /// # Errors
+    /// When a segment cannot be read or written; everything stays as it was.
+    pub fn compact(&self) -> Result<()> {
+        self.flush()?;
+        let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = self.state.load().segments.len();
+        if count > 0 { self.merge(0..count, true) } else { Ok(()) }
+    }
+
+    /// Puts one segment in the place of several neighbours. The lock on merging is held by the caller.
+    fn merge(&self, range: std::ops::Range<usize>, to_file: bool) -> Result<()> {
+        let state = self.state.load_full();
+        let merged = &state.segments[range.clone()];
+        let building = self.directory.join(BUILDING);
+        let memory = if to_file { self.memory_bytes } else { u64::MAX / 2 };
+        let mut builders = Builders::new(self, &building, memory)?;
+        let only_these = State { segments: merged.to_vec(), tail: Arc::default(), damaged: Vec::new() };
+        for (number, segment) in merged.iter().enumerate() {
+            segment.for_each_row(|fingerprint, id| {
+                if only_these.has_deleted(number, fingerprint) && only_these.is_deleted(number, fingerprint, &id) {
+                    return Ok(());
+                }
+                builders.push(fingerprint, &id)
+            })?;
+            // What it deletes from segments before all of these is still to be deleted.
+            if range.start > 0 {
+                for (&fingerprint, ids) in &segment.deleted {
+                    ids.iter().for_each(|id| builders.last.delete(fingerprint, id.clone()));
+                }
+            }
+        }
+        let made = builders.finish(to_file)?;
+        let _writing = self.write_lock()?;
+        let state = self.state.load();
+        let mut segments = state.segments.clone();
+        // Others only append, so that the place is still the same.
+        let replaced: Vec<Arc<Segment>> = segments.splice(range, made).collect();
+        let damaged = state.damaged.clone();
+        if to_file {
+            self.write_manifest(&segments)?;
+        }
+        self.state.store(Arc::new(State { segments, tail: Arc::clone(&state.tail), damaged }));
+        for segment in replaced.iter().filter(|segment| is_in_file(segment)) {
+            segment.file().remove_when_unused();
+        }
+        Ok(())
+    }
+
+    fn write_manifest(&self, segments: &[Arc<Segment>]) -> Result<()> {
+        let mut manifest = Manifest::new(self.config.clone());
+        manifest.next = self.next.load(Ordering::Relaxed);
+        for segment in segments.iter().filter(|segment| is_in_file(segment)) {
+            manifest.segments.extend(segment.file().path().file_name().map(|name| name.to_string_lossy().into_owned()));
+        }
+        manifest.write(&self.directory)
+    }
+
+    /// Takes many rows at once, as one segment.
+    ///
+    /// # Errors
+    /// When the index was opened for reading, or the directory cannot be written.
+    pub fn bulk(&self) -> Result<Bulk<'_>> {
+        drop(self.write_lock()?);
+        Ok(Bulk { builders: Builders::new(self, &self.directory.join(BUILDING), self.memory_bytes)? })
+    }
+
+    /// Merges in a thread of its own, whenever told that rows have come.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn merge_in_background(self: &Arc<Index>) -> Result<Merging> {
+        let (wake, woken) = mpsc::channel::<()>();
+        let index = Arc::clone(self);
+        let work = move || {
+            let mut last = Ok(());
+            while woken.recv().is_ok() {
+                while woken.try_recv().is_ok() {}
+                last = index.merge_like_sizes().map(|_| ());
+            }
+            last
+        };
+        let thread = std::thread::Builder::new().name("merge".to_owned()).spawn(work);
+        Ok(Merging {
+            wake: Some(wake),
+            thread: Some(thread.map_err(Error::io(&self.directory, "start a thread for"))?),
+        })
+    }
+}
+
+/// A thread that merges.
+pub struct Merging {
+    wake: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<()>>>,
+}
+
+impl Merging {
+    /// Rows have come.
+    pub fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // Nobody listens once the thread is gone, and `finish` tells why.
+            let _ = wake.send(());
+        }
+    }
+
+    /// Ends the thread when it is done with what it does.
+    ///
+    /// # Errors
+    /// With what went wrong in the last merge.
+    pub fn finish(mut self) -> Result<()> {
+        self.wake = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The design of a segment with `rows` different fingerprints.
+pub(super) fn design(config: &IndexConfig, rows: u64, memory_bytes: u64) -> Result<Design> {
+    if let Some(cut) = &config.cut {
+        return Design::new(64, config.radius, cut.clone()).map_err(Error::Usage);
+    }
+    let budget = Budget { memory_bytes: Some(memory_bytes), ..Budget::default() };
+    // A tight limit is on building; tables that are larger are still read from disk.
+    planner::choose(rows, config.radius, budget)
+        .or_else(|_| {
+            planner::designs(rows, config.radius)?
+                .into_iter()
+                .next()
+                .ok_or_else(|| Error::Usage("no design".to_owned()))
+        })
+        .map(|estimate| estimate.design)
+}
+
+/// Rows that are on their way into segments of bounded size.
+struct Builders<'i> {
+    index: &'i Index,
+    building: std::path::PathBuf,
+    memory_bytes: u64,
+    full: Vec<SegmentBuilder>,
+    last: SegmentBuilder,
+    made: usize,
+}
+
+impl<'i> Builders<'i> {
+    fn new(index: &'i Index, building: &Path, memory_bytes: u64) -> Result<Builders<'i>> {
+        let mut builders = Builders {
+            index,
+            building: building.to_path_buf(),
+            memory_bytes,
+            full: Vec::new(),
+            last: SegmentBuilder::new(index.config.ids, building, memory_bytes),
+            made: 0,
+        };
+        builders.last = builders.next()?;
+        Ok(builders)
+    }
+
+    fn next(&mut self) -> Result<SegmentBuilder> {
+        let directory = self.building.join(format!("{}", self.made));
+        self.made += 1;
+        std::fs::create_dir_all(&directory).map_err(Error::io(&directory, "create"))?;
+        Ok(SegmentBuilder::new(self.index.config.ids, &directory, self.memory_bytes))
+    }
+
+    fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
+        if self.last.rows() == MOST_ROWS {
+            let next = self.next()?;
+            self.full.push(std::mem::replace(&mut self.last, next));
+        }
+        self.last.push(fingerprint, id)
+    }
+
+    /// Writes the segments.
+    fn finish(self, to_file: bool) -> Result<Vec<Arc<Segment>>> {
+        let index = self.index;
+        let mut made = Vec::new();
+        for builder in self.full.into_iter().chain([self.last]) {
+            let choose = |rows: u64| index.design(rows);
+            let hash = index.config.hash();
+            if !to_file {
+                let (bytes, _) = builder.finish(hash, Codec::Raw, choose, Vec::new(), Path::new(""))?;
+                made.push(Arc::new(Segment::in_memory(bytes)?));
+                continue;
+            }
+            let name = segment_name(index.next.fetch_add(1, Ordering::Relaxed));
+            let aside = self.building.join(&name);
+            let file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
+            let out = BufWriter::with_capacity(1 << 20, file);
+            let (out, _) = builder.finish(hash, index.config.codec, choose, out, &aside)?;
+            let file = out.into_inner().map_err(|error| Error::Io {
+                path: aside.clone(),
+                action: "write",
+                cause: error.into_error(),
+            })?;
+            file.sync_all().map_err(Error::io(&aside, "write"))?;
+            let path = index.directory.join(&name);
+            std::fs::rename(&aside, &path).map_err(Error::io(&path, "write"))?;
+            made.push(Arc::new(open_segment(&path, hash)?));
+        }
+        std::fs::remove_dir_all(&self.building).map_err(Error::io(&self.building, "remove"))?;
+        if to_file {
+            sync_directory(&index.directory)?;
+        }
+        Ok(made)
+    }
+}
+
+/// Many rows at once.
+pub struct Bulk<'i> {
+    builders: Builders<'i>,
+}
+
+impl Bulk<'_> {
+    /// One more row.
+    ///
+    /// # Errors
+    /// When a temporary file cannot be written, or the id is of the wrong kind.
+    pub fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
+        self.builders.push(fingerprint, id)
+    }
+
+    /// Sorts and writes them; readers that begin from now on see all of them.
+    ///
+    /// # Errors
+    /// When the segment cannot be written.
+    pub fn finish(self) -> Result<()> {
+        let index = self.builders.index;
+        let _merging = index.merging.lock().unwrap_or_else(PoisonError::into_inner);
+        let made = self.builders.finish(true)?;
+        let _writing = index.write_lock()?;
+        let state = index.state.load();
+        let mut segments = state.segments.clone();
+        let at = segments.iter().position(|segment| !is_in_file(segment)).unwrap_or(segments.len());
+        segments.splice(at..at, made);
+        index.write_manifest(&segments)?;
+        index.state.store(Arc::new(State { segments, tail: Arc::clone(&state.tail), damaged: state.damaged.clone() }));
+        Ok(())
+    }
+}

@@ -1,0 +1,167 @@
+//! What an index is for, and which segments it has: `manifest.json`.
+
+use std::fs::File;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::candidate::design::{Cut, Design};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::index::ids::IdKind;
+use crate::index::segment::{Codec, MOST_RADIUS};
+use crate::index::segment_file::FORMAT_VERSION;
+use crate::index::{BUILDING, LOCK};
+
+/// Where the fingerprints of an index come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Meaning {
+    /// From elsewhere: nothing is known about how they were made.
+    Given,
+    /// From pages, as this config says.
+    Pages(Box<Config>),
+}
+
+/// What an index is for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IndexConfig {
+    /// Where fingerprints come from.
+    pub fingerprints: Meaning,
+    /// What ids are.
+    pub ids: IdKind,
+    /// Differing bits up to which nothing is missed.
+    pub radius: u32,
+    /// The table design; without one, the planner chooses for every segment.
+    pub cut: Option<Cut>,
+    /// How tables are stored.
+    pub codec: Codec,
+}
+
+impl IndexConfig {
+    /// For fingerprints that come with ids.
+    #[must_use]
+    pub fn given(ids: IdKind, radius: u32) -> IndexConfig {
+        IndexConfig { fingerprints: Meaning::Given, ids, radius, cut: None, codec: Codec::EliasFano }
+    }
+
+    /// Whether it makes sense.
+    ///
+    /// # Errors
+    /// With what does not.
+    pub fn check(&self) -> Result<()> {
+        if self.radius > MOST_RADIUS {
+            return Err(Error::Usage(format!(
+                "--radius {} is too large: tables serve 0 to {MOST_RADIUS} differing bits",
+                self.radius
+            )));
+        }
+        if let Some(cut) = &self.cut {
+            Design::new(64, self.radius, cut.clone())
+                .map_err(|reason| Error::Usage(format!("--design {cut}: {reason}")))?;
+        }
+        Ok(())
+    }
+
+    /// Stands for what the fingerprints mean: segments with another one are not mixed in. The same on
+    /// every machine; radius, design and codec do not count.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        xxh3_64(&serde_json::to_vec(&(&self.fingerprints, self.ids)).unwrap_or_default())
+    }
+}
+
+/// The list of segments.
+#[derive(Debug, Serialize, Deserialize)]
+pub(super) struct Manifest {
+    format: u32,
+    pub(super) config: IndexConfig,
+    /// From old to new.
+    pub(super) segments: Vec<String>,
+    /// The number of the next segment.
+    pub(super) next: u64,
+}
+
+impl Manifest {
+    pub(super) fn new(config: IndexConfig) -> Manifest {
+        Manifest { format: FORMAT_VERSION, config, segments: Vec::new(), next: 1 }
+    }
+
+    pub(super) fn path(directory: &Path) -> PathBuf {
+        directory.join("manifest.json")
+    }
+
+    pub(super) fn read(directory: &Path) -> Result<Manifest> {
+        let path = Manifest::path(directory);
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
+                let reason = "holds no index; make one with lookalike index build".to_owned();
+                return Err(Error::BadResult { path: directory.to_path_buf(), reason });
+            }
+            Err(cause) => return Err(Error::Io { path, action: "read", cause }),
+        };
+        let bad = |reason: String| Error::BadSegment { path: path.clone(), reason };
+        let value: serde_json::Value = serde_json::from_slice(&bytes)
+            .map_err(|cause| bad(format!("is damaged ({cause}); restore it from a copy")))?;
+        let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        if format != u64::from(FORMAT_VERSION) {
+            return Err(bad(format!(
+                "has the format {format}, and this program reads {FORMAT_VERSION}; use the version of lookalike that wrote it, or a newer one"
+            )));
+        }
+        let manifest: Manifest = serde_json::from_value(value)
+            .map_err(|cause| bad(format!("makes no sense ({cause}); restore it from a copy")))?;
+        if let Some(name) = manifest.segments.iter().find(|name| segment_number(name).is_none()) {
+            return Err(bad(format!("lists '{name}', which is no name of a segment")));
+        }
+        manifest.config.check()?;
+        Ok(manifest)
+    }
+
+    /// Takes the place of the manifest that is there, at once.
+    pub(super) fn write(&self, directory: &Path) -> Result<()> {
+        let path = Manifest::path(directory);
+        let aside = directory.join("manifest.json.new");
+        let text = serde_json::to_vec_pretty(self)
+            .map_err(|cause| Error::BadSegment { path: path.clone(), reason: cause.to_string() })?;
+        let mut file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
+        file.write_all(&text).and_then(|()| file.sync_all()).map_err(Error::io(&aside, "write"))?;
+        std::fs::rename(&aside, &path).map_err(Error::io(&path, "write"))?;
+        sync_directory(directory)
+    }
+
+    /// Removes segments that no manifest lists: what a killed run left.
+    pub(super) fn remove_strangers(&self, directory: &Path) -> Result<()> {
+        let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
+        for entry in entries.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let is_ours = segment_number(&name).is_some() && !self.segments.contains(&name);
+            if is_ours {
+                std::fs::remove_file(entry.path()).map_err(Error::io(&entry.path(), "remove"))?;
+            }
+        }
+        let building = directory.join(BUILDING);
+        if building.exists() {
+            std::fs::remove_dir_all(&building).map_err(Error::io(&building, "remove"))?;
+        }
+        debug_assert!(directory.join(LOCK).exists());
+        Ok(())
+    }
+}
+
+/// The name of a segment.
+pub(super) fn segment_name(number: u64) -> String {
+    format!("segment-{number:06}.seg")
+}
+
+fn segment_number(name: &str) -> Option<u64> {
+    name.strip_prefix("segment-")?.strip_suffix(".seg")?.parse().ok()
+}
+
+/// Makes sure that renamed files are found after a crash.
+pub(super) fn sync_directory(directory: &Path) -> Result<()> {
+    File::open(directory).and_then(|file| file.sync_all()).map_err(Error::io(directory, "sync"))
+}

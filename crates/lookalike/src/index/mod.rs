@@ -1,0 +1,202 @@
+//! The index on disk: which fingerprints are near this one?
+//!
+//! In: rows, a fingerprint of 64 bits and an id each. Out: the rows within a distance of a query, exactly.
+//! An index is a directory: a manifest, and segments, which are immutable files with sorted tables
+//! ([`Design`](crate::candidate::design::Design)) that are mapped into memory. New rows gather in memory, in a
+//! small tail and in segments that have no file yet; merging makes few large segments of many small ones.
+//! Readers hold what was there when they began; they wait for nobody.
+
+mod build;
+pub mod fingerprints;
+mod huffman;
+mod ids;
+mod live;
+mod manifest;
+mod packed;
+pub mod pages;
+pub mod planner;
+mod reader;
+mod segment;
+mod segment_file;
+mod sort;
+pub mod stats;
+
+pub use ids::{Id, IdKind};
+pub use live::{Bulk, Merging};
+pub use manifest::{IndexConfig, Meaning};
+pub use packed::PackedShape;
+pub use reader::{Answer, Match, Reader};
+pub use segment::{Codec, MOST_RADIUS};
+pub use segment_file::FORMAT_VERSION;
+
+use std::fs::{File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use arc_swap::ArcSwap;
+
+use crate::error::{Error, Result};
+use live::Tail;
+use manifest::Manifest;
+use segment::Segment;
+
+/// Where segments are made.
+const BUILDING: &str = "building";
+const LOCK: &str = "lock";
+
+/// An index.
+pub struct Index {
+    directory: PathBuf,
+    config: IndexConfig,
+    state: ArcSwap<State>,
+    /// Held while the state is changed, not while it is read.
+    writing: Mutex<()>,
+    /// Held while segments are merged.
+    merging: Mutex<()>,
+    /// The number of the next segment.
+    next: std::sync::atomic::AtomicU64,
+    memory_bytes: u64,
+    /// Whoever has this writes.
+    lock: Option<File>,
+}
+
+/// What there is at one moment.
+pub(crate) struct State {
+    /// From old to new; those without a file come last.
+    segments: Vec<Arc<Segment>>,
+    tail: Arc<Tail>,
+    /// Segments that could not be opened, and were left out.
+    damaged: Vec<String>,
+}
+
+/// How an index is opened.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OpenOptions {
+    /// Rows are to be added or removed.
+    pub write: bool,
+    /// Segments that cannot be used are left out.
+    pub skip_damaged: bool,
+    /// What building may use; 0 for 2 GiB.
+    pub memory_bytes: u64,
+}
+
+impl Index {
+    /// Makes an empty index in `directory`, which must not hold one unless `replace` is set.
+    ///
+    /// # Errors
+    /// When there is one, when the directory holds other things, or when it cannot be written.
+    pub fn create(directory: &Path, config: IndexConfig, memory_bytes: u64, replace: bool) -> Result<Index> {
+        config.check()?;
+        std::fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
+        let lock = lock(directory)?;
+        let holds_index = Manifest::path(directory).exists();
+        if holds_index && !replace {
+            return Err(Error::Usage(format!(
+                "{}: there is an index already; use lookalike index add to add to it, or --force to replace it",
+                directory.display()
+            )));
+        }
+        let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
+        if !holds_index && !replace && entries.flatten().any(|entry| entry.file_name() != LOCK) {
+            return Err(Error::Usage(format!(
+                "{}: the directory holds other things; choose another, or use --force (they stay)",
+                directory.display()
+            )));
+        }
+        let manifest = Manifest::new(config.clone());
+        manifest.write(directory)?;
+        Index::with(directory, manifest, Some(lock), OpenOptions { write: true, memory_bytes, skip_damaged: false })
+    }
+
+    /// Opens the index in `directory`.
+    ///
+    /// # Errors
+    /// When there is none, when a part of it is damaged, or when somebody else writes to it and
+    /// `write` is set.
+    pub fn open(directory: &Path, options: OpenOptions) -> Result<Index> {
+        let lock = if options.write && Manifest::path(directory).exists() { Some(lock(directory)?) } else { None };
+        let manifest = Manifest::read(directory)?;
+        Index::with(directory, manifest, lock, options)
+    }
+
+    fn with(directory: &Path, manifest: Manifest, lock: Option<File>, options: OpenOptions) -> Result<Index> {
+        if options.write {
+            manifest.remove_strangers(directory)?;
+        }
+        let hash = manifest.config.hash();
+        let (mut segments, mut damaged) = (Vec::new(), Vec::new());
+        for name in &manifest.segments {
+            match open_segment(&directory.join(name), hash) {
+                Ok(segment) => segments.push(Arc::new(segment)),
+                Err(error) if options.skip_damaged => damaged.push(error.to_string()),
+                Err(Error::BadSegment { path, reason }) => {
+                    let reason = format!("{reason} (--skip-damaged serves the other segments)");
+                    return Err(Error::BadSegment { path, reason });
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(Index {
+            directory: directory.to_path_buf(),
+            config: manifest.config,
+            state: ArcSwap::from_pointee(State { segments, tail: Arc::default(), damaged }),
+            writing: Mutex::default(),
+            merging: Mutex::default(),
+            next: manifest.next.into(),
+            memory_bytes: if options.memory_bytes == 0 { 2 << 30 } else { options.memory_bytes },
+            lock,
+        })
+    }
+
+    /// What the index is for.
+    #[must_use]
+    pub fn config(&self) -> &IndexConfig {
+        &self.config
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn directory(&self) -> &Path {
+        &self.directory
+    }
+
+    /// What is there now, for queries; does not change when rows come or go.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        Reader::new(self.state.load_full())
+    }
+
+    /// Segments that were left out because they are damaged.
+    #[must_use]
+    pub fn damaged(&self) -> Vec<String> {
+        self.state.load().damaged.clone()
+    }
+}
+
+fn open_segment(path: &Path, hash: u64) -> Result<Segment> {
+    let segment = Segment::open(path)?;
+    if segment.meta.config != format!("{hash:016x}") {
+        return Err(Error::BadSegment {
+            path: path.to_path_buf(),
+            reason: format!(
+                "holds fingerprints that were made in another way (config {}) than those of this index ({hash:016x}); it belongs to another index",
+                segment.meta.config
+            ),
+        });
+    }
+    Ok(segment)
+}
+
+/// Keeps other writers out.
+fn lock(directory: &Path) -> Result<File> {
+    let path = directory.join(LOCK);
+    let file = File::create(&path).map_err(Error::io(&path, "create"))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(Error::IndexLocked { path: directory.to_path_buf() }),
+        Err(TryLockError::Error(cause)) => Err(Error::Io { path, action: "lock", cause }),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,139 @@
+//! Pages → fingerprints, for an index.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::Ordering;
+
+use crate::config::{Config, Method};
+use crate::error::{Error, Result, SkippedRecord};
+use crate::index::ids::Id;
+use crate::method::Plan;
+use crate::observe::{Observer, Stage};
+use crate::page::RawPage;
+use crate::parallel::in_order;
+use crate::pipeline::no_pages;
+use crate::read::{Batch, NoPage, Reading, discover};
+use crate::sketch::sketcher::Sketcher;
+
+/// What was read.
+#[derive(Debug, Default)]
+pub struct Fingerprinted {
+    /// Pages with a fingerprint.
+    pub pages: u64,
+    /// Pages that are empty, or too short to have one.
+    pub without: u64,
+    /// Records that could not be used.
+    pub skipped: u64,
+    /// Some of those.
+    pub examples: Vec<SkippedRecord>,
+}
+
+/// Examples that are kept.
+const MOST_EXAMPLES: usize = 5;
+
+/// Whether fingerprints can be made of single pages with this config.
+///
+/// # Errors
+/// With what stands in the way.
+pub fn check(config: &Config) -> Result<()> {
+    config.check()?;
+    if config.method != Method::Simhash {
+        return Err(Error::Usage("an index holds fingerprints of simhash; other methods have none".to_owned()));
+    }
+    if config.weights.needs_corpus() {
+        return Err(Error::Usage(format!(
+            "--weights {} depends on the whole corpus, so that fingerprints of later pages would not fit; use none or tf",
+            config.weights.name()
+        )));
+    }
+    Ok(())
+}
+
+/// The fingerprint of one page; none where it is empty or too short.
+#[must_use]
+pub fn fingerprint(page: &RawPage<'_>, sketcher: &mut Sketcher<'_>, config: &Config) -> Option<u64> {
+    let facts = sketcher.read(page);
+    if facts.tokens < config.min_tokens.max(1) || sketcher.sequence().is_empty() {
+        return None;
+    }
+    let mut columns = Vec::new();
+    sketcher.columns(&mut columns);
+    columns.first().copied()
+}
+
+/// Reads pages and tells of each one's id and fingerprint, in the order of the input.
+///
+/// # Errors
+/// When the input cannot be read; bad records are counted.
+pub fn for_each(
+    config: &Config,
+    inputs: &[String],
+    threads: usize,
+    index: &Path,
+    observer: &dyn Observer,
+    tell: &mut dyn FnMut(&Id, u64) -> Result<()>,
+) -> Result<Fingerprinted> {
+    check(config)?;
+    let sources = discover(inputs, config.format, index, None)?;
+    let reading = Reading::new(config, &sources.list);
+    let plan = Plan::new(config);
+    let mut done = Fingerprinted::default();
+    for problem in sources.problems.clone() {
+        observer.skipped(&problem);
+        done.skipped += 1;
+        done.examples.push(problem);
+    }
+    observer.start(Stage::Read, sources.list.iter().map(|source| source.bytes).sum());
+    let mut bytes_seen = 0;
+    in_order(
+        threads,
+        |jobs| reading.read_all(jobs),
+        || Sketcher::new(&plan, config),
+        |sketcher, batch: Batch| {
+            let (mut rows, mut skipped) = (Vec::new(), Vec::new());
+            batch.visit(&reading, &mut |found| {
+                match found {
+                    // A revisit has no text of its own.
+                    Ok(page) if page.capture.is_some_and(|capture| capture.refers_to.is_some()) => {}
+                    Ok(page) => {
+                        let name = || format!("{}:{}", reading.sources[page.source as usize].name, page.record);
+                        let id = page.id.as_deref().map_or_else(name, str::to_owned);
+                        rows.push((Id::Text(id.into()), fingerprint(&page, sketcher, config)));
+                    }
+                    Err(NoPage::Skipped(record)) => skipped.push(record),
+                    Err(NoPage::Other(_)) => {}
+                }
+                Ok(())
+            })?;
+            Ok((rows, skipped))
+        },
+        |(rows, skipped)| {
+            for record in skipped {
+                observer.skipped(&record);
+                done.skipped += 1;
+                if done.examples.len() < MOST_EXAMPLES {
+                    done.examples.push(record);
+                }
+            }
+            let count = rows.len() as u64;
+            for (id, fingerprint) in rows {
+                match fingerprint {
+                    Some(fingerprint) => {
+                        done.pages += 1;
+                        tell(&id, fingerprint)?;
+                    }
+                    None => done.without += 1,
+                }
+            }
+            let bytes_read = reading.bytes_read.load(Ordering::Relaxed);
+            observer.advance(bytes_read - bytes_seen, count);
+            bytes_seen = bytes_read;
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    observer.finish(Stage::Read);
+    if done.pages + done.without == 0 {
+        return Err(no_pages(inputs, &sources, &done.examples));
+    }
+    Ok(done)
+}

@@ -1,0 +1,244 @@
+//! Which table design to take: what each costs in bytes and in time (Manku et al. 2007, §3.1.1, §3.1.2).
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::candidate::design::{Cut, Design, MOST_TABLES, binomial};
+use crate::error::{Error, Result};
+use crate::index::packed::PackedShape;
+use crate::index::segment::MOST_RADIUS;
+use crate::size::format_bytes;
+
+/// What a design costs.
+#[derive(Debug, Clone)]
+pub struct Estimate {
+    /// The design.
+    pub design: Design,
+    /// Rows that share the prefix of a probe, on average, at the most over its tables.
+    pub rows_a_probe: f64,
+    /// Rows that a query looks at, all tables together.
+    pub rows_a_query: f64,
+    /// Bytes of all tables.
+    pub bytes: u64,
+    /// Time of a query, in memory, one thread.
+    pub time: Duration,
+}
+
+/// Time of a probe that finds nothing: the directory and the first rows are not in the cache.
+const PROBE_NANOSECONDS: f64 = 400.0;
+/// Time of looking at a row.
+const ROW_NANOSECONDS: f64 = 0.5;
+
+/// The fewest tables with prefixes of at least `least_prefix` bits, and how the bits are cut for it: the
+/// recurrence X(f, k, d) of §3.1.2, in whole bits, where the shortest prefix counts.
+#[must_use]
+pub fn fewest_tables(bits: u32, radius: u32, least_prefix: u32) -> Option<(u64, Vec<u32>)> {
+    fewest(bits, radius, least_prefix, &mut HashMap::new())
+}
+
+type Known = HashMap<(u32, u32), Option<(u64, Vec<u32>)>>;
+
+fn fewest(bits: u32, radius: u32, needed: u32, known: &mut Known) -> Option<(u64, Vec<u32>)> {
+    if needed == 0 {
+        return Some((1, Vec::new()));
+    }
+    if let Some(answer) = known.get(&(bits, needed)) {
+        return answer.clone();
+    }
+    let mut best: Option<(u64, Vec<u32>)> = None;
+    for blocks in radius + 1..=bits {
+        let ways = binomial(blocks, radius);
+        if best.as_ref().is_some_and(|(tables, _)| ways >= *tables) {
+            break;
+        }
+        let chosen = shortest_choice(bits, blocks, blocks - radius);
+        if chosen == 0 {
+            break;
+        }
+        let rest = fewest(bits - chosen, radius, needed.saturating_sub(chosen), known);
+        if let Some((tables, levels)) = rest.map(|(tables, levels)| (tables.saturating_mul(ways), levels))
+            && best.as_ref().is_none_or(|(fewest, _)| tables < *fewest)
+        {
+            best = Some((tables, [vec![blocks], levels].concat()));
+        }
+    }
+    known.insert((bits, needed), best.clone());
+    best
+}
+
+/// Bits in the shortest `chosen` of `blocks` blocks.
+fn shortest_choice(bits: u32, blocks: u32, chosen: u32) -> u32 {
+    let (short, longer) = (bits / blocks, bits % blocks);
+    chosen * short + chosen.saturating_sub(blocks - longer)
+}
+
+/// The dual: the largest prefix that at most `tables` tables can have.
+#[must_use]
+pub fn largest_prefix(bits: u32, radius: u32, tables: u64) -> Option<(u32, Vec<u32>)> {
+    (1..=bits).rev().find_map(|prefix| {
+        let (needed, levels) = fewest_tables(bits, radius, prefix)?;
+        (needed <= tables).then_some((prefix, levels))
+    })
+}
+
+impl Estimate {
+    /// What `design` costs with `rows` different fingerprints.
+    #[must_use]
+    pub fn new(design: Design, rows: u64) -> Estimate {
+        let (mut rows_a_probe, mut rows_a_query, mut bytes, mut time) = (0f64, 0f64, 0, 0f64);
+        for table in design.tables() {
+            let shape = PackedShape::elias_fano(rows, table.prefix);
+            let probes = table.probes() as f64;
+            let matching = rows as f64 / f64::from(table.prefix).exp2();
+            let looked_at = rows as f64 / f64::from(shape.directory_bits).exp2();
+            rows_a_probe = rows_a_probe.max(matching);
+            rows_a_query += probes * matching;
+            bytes += shape.bytes(rows);
+            time += probes * (PROBE_NANOSECONDS + looked_at * ROW_NANOSECONDS);
+        }
+        let time = Duration::from_secs_f64((time / 1e9).min(1e6));
+        Estimate { design, rows_a_probe, rows_a_query, bytes, time }
+    }
+}
+
+/// What a design has to meet.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Budget {
+    /// Bytes of the tables at the most.
+    pub memory_bytes: Option<u64>,
+    /// Time of a query at the most.
+    pub latency: Option<Duration>,
+    /// Tables at the most.
+    pub tables: Option<u64>,
+}
+
+/// Designs for `rows` fingerprints of 64 bits, from few tables to many; of two with as many tables the
+/// faster one, and none that is both larger and slower than another.
+///
+/// # Errors
+/// When the radius is beyond what tables are good for.
+pub fn designs(rows: u64, radius: u32) -> Result<Vec<Estimate>> {
+    if radius > MOST_RADIUS {
+        return Err(Error::Usage(format!(
+            "--radius {radius} is too large: tables serve 0 to {MOST_RADIUS} differing bits"
+        )));
+    }
+    let mut cuts: Vec<Cut> = (1..=radius).map(Cut::Flips).collect();
+    let mut levels: Vec<Vec<u32>> = vec![Vec::new()];
+    for _ in 0..3 {
+        let deeper = levels
+            .iter()
+            .flat_map(|levels| (radius + 1..=radius + 6).map(|blocks| [levels.clone(), vec![blocks]].concat()));
+        levels = deeper.collect();
+        let ways = |levels: &[u32]| levels.iter().map(|&blocks| binomial(blocks, radius)).fold(1, u64::saturating_mul);
+        cuts.extend(levels.iter().filter(|levels| ways(levels) <= MOST_TABLES / 4).cloned().map(Cut::Blocks));
+    }
+    let mut estimates: Vec<Estimate> = cuts
+        .into_iter()
+        .filter_map(|cut| Design::new(64, radius, cut).ok())
+        .map(|design| Estimate::new(design, rows))
+        .collect();
+    estimates.sort_by(|a, b| a.bytes.cmp(&b.bytes).then(a.time.cmp(&b.time)));
+    let mut fastest = Duration::MAX;
+    estimates.retain(|estimate| {
+        let is_faster = estimate.time < fastest;
+        fastest = fastest.min(estimate.time);
+        is_faster
+    });
+    Ok(estimates)
+}
+
+/// The design to take: the fastest within the budget; with a latency, the smallest that meets it.
+///
+/// # Errors
+/// When nothing meets the budget, with what would.
+pub fn choose(rows: u64, radius: u32, budget: Budget) -> Result<Estimate> {
+    let designs = designs(rows, radius)?;
+    let fits = |estimate: &&Estimate| {
+        budget.memory_bytes.is_none_or(|most| estimate.bytes <= most)
+            && budget.tables.is_none_or(|most| estimate.design.tables().len() as u64 <= most)
+            && budget.latency.is_none_or(|most| estimate.time <= most)
+    };
+    let mut fitting = designs.iter().filter(fits);
+    // They are sorted from small to large, which is from slow to fast.
+    let chosen = if budget.latency.is_some() { fitting.next() } else { fitting.next_back() };
+    if let Some(chosen) = chosen {
+        return Ok(chosen.clone());
+    }
+    let smallest = designs.first().map_or(0, |estimate| estimate.bytes);
+    let fastest = designs.last().map_or(Duration::ZERO, |estimate| estimate.time);
+    Err(Error::Usage(format!(
+        "no design for {rows} fingerprints at radius {radius} meets this: the smallest takes {}, the fastest {:.1} µs a query (lookalike plan --pages {rows} --radius {radius} shows all)",
+        format_bytes(smallest),
+        fastest.as_secs_f64() * 1e6
+    )))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_recurrence_gives_the_known_answers() {
+        let tables = |prefix| fewest_tables(64, 3, prefix).unwrap().0;
+        assert_eq!([16, 25, 28, 31, 33].map(tables), [4, 10, 16, 20, 35]);
+        assert_eq!(fewest_tables(64, 3, 28).unwrap().1, [4, 4]);
+        assert_eq!(fewest_tables(64, 0, 64).unwrap().0, 1);
+        assert!(fewest_tables(64, 3, 65).is_none());
+    }
+
+    #[test]
+    fn the_dual_gives_the_prefixes_back() {
+        let prefix = |tables| largest_prefix(64, 3, tables).unwrap().0;
+        assert_eq!([4, 10, 16, 20].map(prefix), [16, 25, 28, 31]);
+        assert!(largest_prefix(64, 3, 3).is_none());
+        for tables in 4..60 {
+            assert!(fewest_tables(64, 3, prefix(tables)).unwrap().0 <= tables);
+            assert!(fewest_tables(64, 3, prefix(tables) + 1).unwrap().0 > tables);
+        }
+    }
+
+    #[test]
+    fn what_the_recurrence_says_is_what_the_designs_have() {
+        for radius in 1..=5 {
+            for prefix in 1..=40 {
+                let Some((tables, levels)) = fewest_tables(64, radius, prefix) else { continue };
+                if tables <= 500 {
+                    let design = Design::new(64, radius, Cut::Blocks(levels)).unwrap();
+                    assert_eq!(design.tables().len() as u64, tables);
+                    assert!(design.shortest_prefix() >= prefix);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_of_a_query_at_the_paper_s_scale() {
+        let rows = |cut: &str, rows: u64| {
+            Estimate::new(Design::new(64, 3, cut.parse().unwrap()).unwrap(), rows).rows_a_query.round()
+        };
+        assert_eq!(["6", "4x4", "5", "4"].map(|cut| rows(cut, 1 << 34)), [88.0, 1024.0, 3584.0, 1_048_576.0]);
+        assert_eq!(rows("4", 50_000_000), 3052.0);
+        // Naive probing: the whole ball, in one table.
+        let naive = Design::new(64, 3, Cut::Flips(1)).unwrap();
+        assert_eq!((naive.tables().len(), naive.probes()), (1, 43_745));
+    }
+
+    #[test]
+    fn budgets_are_met_or_refused() {
+        let chosen = choose(50_000_000, 3, Budget::default()).unwrap();
+        assert_eq!(chosen.design.cut(), &Cut::Blocks(vec![4]));
+        let small = choose(50_000_000, 3, Budget { memory_bytes: Some(600_000_000), ..Budget::default() }).unwrap();
+        assert!(small.bytes <= 600_000_000 && small.time > chosen.time);
+        let quick = Budget { latency: Some(chosen.time), ..Budget::default() };
+        assert!(choose(50_000_000, 3, quick).unwrap().time <= chosen.time);
+        let none = Budget { memory_bytes: Some(1000), ..Budget::default() };
+        assert!(choose(50_000_000, 3, none).unwrap_err().to_string().contains("smallest"));
+        assert!(choose(1000, 11, Budget::default()).is_err());
+        for radius in 0..=MOST_RADIUS {
+            for rows in [0, 1, 1000, 1 << 34] {
+                assert!(choose(rows, radius, Budget::default()).unwrap().design.gap().is_none());
+            }
+        }
+    }
+}

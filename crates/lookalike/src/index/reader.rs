@@ -1,0 +1,287 @@
+//! Questions to an index: near one fingerprint, near many, near those of another index.
+
+use std::sync::Arc;
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::candidate::hamming_join::{CHUNK, QueryTables, join_design};
+use crate::error::{Error, Result};
+use crate::index::State;
+use crate::index::ids::Id;
+use crate::index::packed::Room;
+use crate::index::segment::{Hit, MOST_RADIUS};
+
+/// What there is at one moment. Cheap to make; each thread has its own.
+pub struct Reader {
+    state: Arc<State>,
+    room: Room,
+    hits: Vec<Hit>,
+    found: Vec<Found>,
+}
+
+/// A fingerprint near a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Found {
+    distance: u32,
+    fingerprint: u64,
+    /// The segment, or the number of segments for the tail.
+    segment: usize,
+    row: Option<u32>,
+}
+
+/// A row near a query.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Match {
+    /// Its id.
+    pub id: Id,
+    /// Differing bits.
+    pub distance: u32,
+    /// Its fingerprint.
+    pub fingerprint: u64,
+}
+
+/// The rows near a query.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Answer {
+    /// How many there are.
+    pub count: u64,
+    /// The nearest of them, as many as were wanted; at the same distance by fingerprint, then in the
+    /// order in which they came.
+    pub matches: Vec<Match>,
+}
+
+impl Reader {
+    pub(super) fn new(state: Arc<State>) -> Reader {
+        Reader { state, room: Room::default(), hits: Vec::new(), found: Vec::new() }
+    }
+
+    /// All rows within `radius` of `fingerprint`: how many, and the first `limit`.
+    ///
+    /// # Errors
+    /// When a segment is damaged where it is read, or the radius is beyond its tables.
+    pub fn query(&mut self, fingerprint: u64, radius: u32, limit: usize) -> Result<Answer> {
+        self.find(fingerprint, radius, false)?;
+        self.found.sort_unstable();
+        let mut answer = Answer::default();
+        for found in std::mem::take(&mut self.found) {
+            self.rows(&found, &mut answer, limit)?;
+        }
+        Ok(answer)
+    }
+
+    /// Whether any row is within `radius` of `fingerprint`; stops at the first.
+    ///
+    /// # Errors
+    /// As [`query`](Self::query).
+    pub fn any(&mut self, fingerprint: u64, radius: u32) -> Result<bool> {
+        self.find(fingerprint, radius, true)?;
+        let mut answer = Answer::default();
+        for found in std::mem::take(&mut self.found) {
+            self.rows(&found, &mut answer, 0)?;
+            if answer.count > 0 {
+                return Ok(true);
+            }
+        }
+        // What was found first may all be deleted.
+        let has_deleted = self.state.segments.iter().any(|segment| !segment.deleted.is_empty())
+            || !self.state.tail.deleted.is_empty();
+        Ok(has_deleted && self.query(fingerprint, radius, 0)?.count > 0)
+    }
+
+    fn find(&mut self, fingerprint: u64, radius: u32, is_any: bool) -> Result<()> {
+        self.found.clear();
+        for (number, segment) in self.state.segments.iter().enumerate() {
+            self.hits.clear();
+            segment.near(fingerprint, radius, is_any, &mut self.room, &mut self.hits)?;
+            self.found.extend(self.hits.iter().map(|hit| Found {
+                distance: hit.distance,
+                fingerprint: hit.fingerprint,
+                segment: number,
+                row: hit.row,
+            }));
+            if is_any && !self.found.is_empty() {
+                return Ok(());
+            }
+        }
+        let tail = self.state.segments.len();
+        for (row, (near, _)) in (0..).zip(&self.state.tail.rows) {
+            let distance = (near ^ fingerprint).count_ones();
+            if distance <= radius {
+                self.found.push(Found { distance, fingerprint: *near, segment: tail, row: Some(row) });
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the rows of a fingerprint that were found, and adds them to the answer while there is room.
+    fn rows(&self, found: &Found, answer: &mut Answer, limit: usize) -> Result<()> {
+        let Found { distance, fingerprint, .. } = *found;
+        let Some(segment) = self.state.segments.get(found.segment) else {
+            answer.count += 1;
+            let row = found.row.and_then(|row| self.state.tail.rows.get(row as usize));
+            if answer.matches.len() < limit {
+                answer.matches.extend(row.map(|(_, id)| Match { id: id.clone(), distance, fingerprint }));
+            }
+            return Ok(());
+        };
+        let has_deleted = self.state.has_deleted(found.segment, fingerprint);
+        if segment.meta.rows == segment.meta.fingerprints && answer.matches.len() >= limit && !has_deleted {
+            answer.count += 1;
+            return Ok(());
+        }
+        let positions = segment.positions(&Hit { distance, fingerprint, row: found.row })?;
+        if !has_deleted {
+            answer.count += positions.end - positions.start;
+        }
+        for position in positions {
+            if !has_deleted && answer.matches.len() >= limit {
+                break;
+            }
+            let id = segment.id(position)?;
+            if has_deleted {
+                if self.state.is_deleted(found.segment, fingerprint, &id) {
+                    continue;
+                }
+                answer.count += 1;
+            }
+            if answer.matches.len() < limit {
+                answer.matches.push(Match { id, distance, fingerprint });
+            }
+        }
+        Ok(())
+    }
+
+    /// The ids of a fingerprint.
+    ///
+    /// # Errors
+    /// When a segment is damaged where it is read.
+    pub fn ids(&self, fingerprint: u64) -> Result<Vec<Id>> {
+        let mut ids = Vec::new();
+        for (number, segment) in self.state.segments.iter().enumerate() {
+            let Some(row) = segment.find(fingerprint)? else { continue };
+            let has_deleted = self.state.has_deleted(number, fingerprint);
+            for position in segment.positions_of(row)? {
+                let id = segment.id(position)?;
+                if !has_deleted || !self.state.is_deleted(number, fingerprint, &id) {
+                    ids.push(id);
+                }
+            }
+        }
+        let tail = self.state.tail.rows.iter().filter(|(near, _)| *near == fingerprint);
+        ids.extend(tail.map(|(_, id)| id.clone()));
+        Ok(ids)
+    }
+
+    /// Rows, and different fingerprints of each segment together.
+    #[must_use]
+    pub fn len(&self) -> (u64, u64) {
+        let segments = self.state.segments.iter();
+        let tail = self.state.tail.rows.len() as u64;
+        segments.fold((tail, tail), |(rows, all), segment| (rows + segment.meta.rows, all + segment.meta.fingerprints))
+    }
+
+    /// Whether there is no row.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.len().0 == 0
+    }
+
+    pub(super) fn state(&self) -> &State {
+        &self.state
+    }
+
+    /// Where the chunks are: segment and first row; the tail is the last segment.
+    fn chunks(&self) -> Vec<(usize, u32)> {
+        let step = u32::try_from(CHUNK).unwrap_or(u32::MAX);
+        let segments = self.state.segments.iter().enumerate();
+        let mut chunks: Vec<(usize, u32)> = segments
+            .flat_map(|(number, segment)| {
+                (0..segment.fingerprints()).step_by(step as usize).map(move |row| (number, row))
+            })
+            .collect();
+        if !self.state.tail.rows.is_empty() {
+            chunks.push((self.state.segments.len(), 0));
+        }
+        chunks
+    }
+
+    /// The fingerprints of a chunk, sorted, each once.
+    fn chunk(&self, (number, row): (usize, u32)) -> Result<Vec<u64>> {
+        let mut fingerprints = Vec::new();
+        match self.state.segments.get(number) {
+            Some(segment) => {
+                let to = row.saturating_add(u32::try_from(CHUNK).unwrap_or(u32::MAX)).min(segment.fingerprints());
+                fingerprints.reserve_exact((to - row) as usize);
+                segment.decode(row..to, &mut fingerprints)?;
+            }
+            None => {
+                fingerprints.extend(self.state.tail.rows.iter().map(|(fingerprint, _)| *fingerprint));
+                fingerprints.sort_unstable();
+                fingerprints.dedup();
+            }
+        }
+        Ok(fingerprints)
+    }
+
+    /// Pairs of a query and a stored fingerprint within `radius`, sorted, each once. Tables are made over the queries,
+    /// whatever design the index has, and the stored fingerprints go by once for each 64 MB of queries.
+    ///
+    /// # Errors
+    /// When a segment is damaged, or the radius is too large.
+    pub fn batch(&self, queries: &[u64], radius: u32) -> Result<Vec<(u64, u64)>> {
+        let mut queries = queries.to_vec();
+        queries.par_sort_unstable();
+        queries.dedup();
+        let mut pairs = Vec::new();
+        for some in queries.chunks(CHUNK) {
+            self.join_chunks(some, radius, false, &mut pairs)?;
+        }
+        Ok(sorted(pairs))
+    }
+
+    /// Pairs of different fingerprints of the index within `radius`, the smaller first; sorted, each once.
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch).
+    pub fn self_join(&self, radius: u32) -> Result<Vec<(u64, u64)>> {
+        let mut pairs = Vec::new();
+        for chunk in self.chunks() {
+            self.join_chunks(&self.chunk(chunk)?, radius, true, &mut pairs)?;
+        }
+        Ok(sorted(pairs))
+    }
+
+    /// Pairs of a fingerprint of `other` and one of this index within `radius`; sorted, each once.
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch).
+    pub fn join(&self, other: &Reader, radius: u32) -> Result<Vec<(u64, u64)>> {
+        let mut pairs = Vec::new();
+        for chunk in other.chunks() {
+            self.join_chunks(&other.chunk(chunk)?, radius, false, &mut pairs)?;
+        }
+        Ok(sorted(pairs))
+    }
+
+    /// Compares `queries`, at most a chunk, with everything stored.
+    fn join_chunks(&self, queries: &[u64], radius: u32, is_self: bool, pairs: &mut Vec<(u64, u64)>) -> Result<()> {
+        if radius > MOST_RADIUS {
+            return Err(Error::Usage(format!("--radius {radius} is too large: 0 to {MOST_RADIUS} differing bits")));
+        }
+        let stored = self.len().1.min(CHUNK as u64);
+        let design = join_design(queries.len() as u64, stored, radius);
+        let tables = QueryTables::new(queries, &design);
+        for chunk in self.chunks() {
+            let chunk = self.chunk(chunk)?;
+            pairs.extend(tables.join(&chunk, radius, is_self));
+        }
+        Ok(())
+    }
+}
+
+fn sorted(mut pairs: Vec<(u64, u64)>) -> Vec<(u64, u64)> {
+    pairs.par_sort_unstable();
+    pairs.dedup();
+    pairs
+}

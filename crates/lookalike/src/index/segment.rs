@@ -1,0 +1,369 @@
+//! An immutable part of an index: rows, with the tables over their fingerprints.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::candidate::design::{Cut, Design};
+use crate::error::{Error, Result};
+use crate::index::huffman::HuffmanTable;
+use crate::index::ids::{Id, IdKind, Ids};
+use crate::index::packed::{PackedShape, PackedTable, Room};
+use crate::index::segment_file::{Section, SegmentFile};
+
+/// How the keys of a table are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Codec {
+    /// Eight bytes each.
+    Raw,
+    /// The paper's code.
+    Huffman,
+    /// High parts as a run of bits, low parts packed.
+    EliasFano,
+}
+
+impl Codec {
+    /// All of them.
+    pub const ALL: [Codec; 3] = [Codec::Raw, Codec::Huffman, Codec::EliasFano];
+
+    /// The name on the command line and in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Codec::Raw => "raw",
+            Codec::Huffman => "huffman",
+            Codec::EliasFano => "elias-fano",
+        }
+    }
+}
+
+/// Different fingerprints between two samples of where their rows begin.
+pub(super) const GROUP_SAMPLE: u64 = 256;
+
+/// What the footer of a segment says of it.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(super) struct SegmentMeta {
+    pub(super) config: String,
+    pub(super) radius: u32,
+    pub(super) cut: Cut,
+    pub(super) codec: Codec,
+    pub(super) ids: IdKind,
+    pub(super) id_width: usize,
+    pub(super) rows: u64,
+    pub(super) fingerprints: u64,
+    pub(super) shapes: Vec<PackedShape>,
+    pub(super) deleted: u64,
+    pub(super) deleted_width: usize,
+}
+
+enum Table {
+    Packed(PackedTable),
+    Huffman(HuffmanTable),
+}
+
+/// A segment that is asked.
+pub(super) struct Segment {
+    pub(super) meta: SegmentMeta,
+    pub(super) design: Design,
+    file: Arc<SegmentFile>,
+    tables: Vec<(Table, Vec<u64>)>,
+    ids: Ids,
+    groups: Option<(Section, Section)>,
+    /// Rows of older segments that are no longer there.
+    pub(super) deleted: HashMap<u64, Vec<Id>>,
+}
+
+/// A fingerprint near a query.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Hit {
+    pub(super) distance: u32,
+    pub(super) fingerprint: u64,
+    /// Its row in table 0, if it was found there.
+    pub(super) row: Option<u32>,
+}
+
+/// The most bits that a radius may have.
+pub const MOST_RADIUS: u32 = 10;
+
+impl Segment {
+    /// Maps the segment at `path`.
+    pub(super) fn open(path: &Path) -> Result<Segment> {
+        let (file, meta) = SegmentFile::open(path)?;
+        Segment::new(file, meta)
+    }
+
+    /// Takes bytes for a segment.
+    pub(super) fn in_memory(bytes: Vec<u8>) -> Result<Segment> {
+        let (file, meta) = SegmentFile::in_memory(bytes)?;
+        Segment::new(file, meta)
+    }
+
+    fn new(file: Arc<SegmentFile>, meta: SegmentMeta) -> Result<Segment> {
+        let design = if meta.radius <= MOST_RADIUS {
+            Design::new(64, meta.radius, meta.cut.clone())
+        } else {
+            Err(format!("radius {} is beyond {MOST_RADIUS}", meta.radius))
+        };
+        let design = design.map_err(|reason| file.bad(format!("has a design that makes no sense: {reason}")))?;
+        let fingerprints = u32::try_from(meta.fingerprints).ok().filter(|_| meta.rows <= u64::from(u32::MAX));
+        let Some(fingerprints) = fingerprints.filter(|_| meta.fingerprints <= meta.rows) else {
+            return Err(file.bad("is damaged: the numbers of rows and fingerprints make no sense"));
+        };
+        let mut tables = Vec::new();
+        for (number, shape) in design.tables().iter().enumerate() {
+            let table = match (meta.codec, meta.shapes.get(number)) {
+                (Codec::Huffman, _) => Table::Huffman(HuffmanTable::open(&file, number, fingerprints)?),
+                (_, Some(&packed)) => Table::Packed(PackedTable::open(&file, number, packed, fingerprints)?),
+                (_, None) => return Err(file.bad(format!("is damaged: table {number} is missing"))),
+            };
+            tables.push((table, shape.patterns()));
+        }
+        let ids = Ids::open(&file, "id", meta.ids, meta.id_width, meta.rows)?;
+        let groups = (meta.fingerprints < meta.rows).then(|| (file.section("group"), file.section("group-sample")));
+        if let Some((bits, samples)) = &groups {
+            let fits = bits.len() as u64 == meta.rows.div_ceil(8)
+                && samples.len() as u64 == meta.fingerprints.div_ceil(GROUP_SAMPLE) * 4;
+            if !fits {
+                return Err(file.bad("is damaged: equal fingerprints are not where they should be"));
+            }
+        }
+        let mut deleted: HashMap<u64, Vec<Id>> = HashMap::new();
+        if meta.deleted > 0 {
+            let section = file.section("deleted");
+            let deleted_ids = Ids::open(&file, "deleted-id", meta.ids, meta.deleted_width, meta.deleted)?;
+            if Some(section.len() as u64) != meta.deleted.checked_mul(8) {
+                return Err(file.bad("is damaged: deleted rows are not as many as their ids"));
+            }
+            for at in 0..section.len() / 8 {
+                deleted.entry(section.number(at, 8)?).or_default().push(deleted_ids.get(at as u64)?);
+            }
+        }
+        Ok(Segment { meta, design, file, tables, ids, groups, deleted })
+    }
+
+    pub(super) fn file(&self) -> &SegmentFile {
+        &self.file
+    }
+
+    /// Different fingerprints.
+    pub(super) fn fingerprints(&self) -> u32 {
+        u32::try_from(self.meta.fingerprints).unwrap_or(u32::MAX)
+    }
+
+    /// Appends everything within `radius`, each once; with `is_any`, at least one of it.
+    pub(super) fn near(
+        &self,
+        query: u64,
+        radius: u32,
+        is_any: bool,
+        room: &mut Room,
+        hits: &mut Vec<Hit>,
+    ) -> Result<()> {
+        if radius > self.design.radius() {
+            return Err(Error::Usage(format!(
+                "radius {radius} is more than the tables of {} find, which is {}; build the index again with --radius {radius} (lookalike plan --radius {radius} shows the designs)",
+                self.file.path().display(),
+                self.design.radius()
+            )));
+        }
+        let before = hits.len();
+        for (number, (table, patterns)) in self.tables.iter().enumerate() {
+            let shape = &self.design.tables()[number];
+            let key = shape.permute(query);
+            let prefix = !u64::MAX.unbounded_shr(shape.prefix);
+            for &pattern in patterns {
+                let probe = key ^ pattern;
+                let mut found = |row: u32, near: u64| {
+                    // Rows of the same bucket with another prefix are found by another probe.
+                    if (near ^ probe) & prefix != 0 {
+                        return;
+                    }
+                    let difference = shape.restore(near ^ key);
+                    if self.design.first_table(difference) == Some(number) {
+                        hits.push(Hit {
+                            distance: difference.count_ones(),
+                            fingerprint: query ^ difference,
+                            row: (number == 0).then_some(row),
+                        });
+                    }
+                };
+                match table {
+                    Table::Packed(table) => table.near(probe, key, radius, room, &mut found)?,
+                    Table::Huffman(table) => table.near(probe, shape.prefix, key, radius, &mut found)?,
+                }
+                if is_any && hits.len() > before {
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The row of a fingerprint.
+    pub(super) fn find(&self, fingerprint: u64) -> Result<Option<u32>> {
+        match self.tables.first() {
+            Some((Table::Packed(table), _)) => table.find(fingerprint),
+            Some((Table::Huffman(table), _)) => table.find(fingerprint),
+            None => Ok(None),
+        }
+    }
+
+    /// Where the ids of a hit are.
+    pub(super) fn positions(&self, hit: &Hit) -> Result<Range<u64>> {
+        let row = match hit.row {
+            Some(row) => row,
+            None => match self.find(hit.fingerprint)? {
+                Some(row) => row,
+                None => return Err(self.file.bad("is damaged: its tables hold different fingerprints")),
+            },
+        };
+        self.positions_of(row)
+    }
+
+    /// Where the ids of a row are.
+    pub(super) fn positions_of(&self, row: u32) -> Result<Range<u64>> {
+        if self.groups.is_none() {
+            return Ok(u64::from(row)..u64::from(row) + 1);
+        }
+        let start = self.group_start(row)?;
+        let end =
+            if u64::from(row) + 1 < self.meta.fingerprints { self.next_group(start + 1)? } else { self.meta.rows };
+        Ok(start..end)
+    }
+
+    /// Where the rows of the `row`-th fingerprint begin.
+    fn group_start(&self, row: u32) -> Result<u64> {
+        let Some((bits, samples)) = &self.groups else { return Ok(u64::from(row)) };
+        let sample = u64::from(row) / GROUP_SAMPLE;
+        let mut position = samples.number(usize::try_from(sample).unwrap_or(usize::MAX), 4)?;
+        let mut left = u32::try_from(u64::from(row) % GROUP_SAMPLE).unwrap_or(0);
+        // Every fingerprint is a one; as many ones as are left, then the place of the next.
+        loop {
+            let word =
+                bits.number(usize::try_from(position / 64).unwrap_or(usize::MAX), 8)? & u64::MAX << (position % 64);
+            if word.count_ones() > left {
+                let mut word = word;
+                for _ in 0..left {
+                    word &= word - 1;
+                }
+                return Ok(position / 64 * 64 + u64::from(word.trailing_zeros()));
+            }
+            left -= word.count_ones();
+            position = (position / 64 + 1) * 64;
+            if position >= self.meta.rows {
+                return Ok(self.meta.rows);
+            }
+        }
+    }
+
+    /// The first row at `position` or behind it that begins a fingerprint.
+    fn next_group(&self, mut position: u64) -> Result<u64> {
+        let Some((bits, _)) = &self.groups else { return Ok(position) };
+        while position < self.meta.rows {
+            let word =
+                bits.number(usize::try_from(position / 64).unwrap_or(usize::MAX), 8)? & u64::MAX << (position % 64);
+            if word != 0 {
+                return Ok((position / 64 * 64 + u64::from(word.trailing_zeros())).min(self.meta.rows));
+            }
+            position = (position / 64 + 1) * 64;
+        }
+        Ok(self.meta.rows)
+    }
+
+    /// The id at a position.
+    pub(super) fn id(&self, position: u64) -> Result<Id> {
+        self.ids.get(position)
+    }
+
+    /// The fingerprints of `rows`, ascending.
+    pub(super) fn decode(&self, rows: Range<u32>, fingerprints: &mut Vec<u64>) -> Result<()> {
+        self.decode_table(0, rows, fingerprints)
+    }
+
+    pub(super) fn decode_table(&self, table: usize, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
+        match self.tables.get(table) {
+            Some((Table::Packed(table), _)) => table.decode(rows, keys),
+            Some((Table::Huffman(table), _)) => table.decode(rows, keys),
+            None => Ok(()),
+        }
+    }
+
+    /// Tells of every row: fingerprint and id.
+    pub(super) fn for_each_row(&self, mut tell: impl FnMut(u64, Id) -> Result<()>) -> Result<()> {
+        let (mut keys, mut from) = (Vec::new(), 0);
+        while from < self.fingerprints() {
+            let to = from.saturating_add(1 << 16).min(self.fingerprints());
+            keys.clear();
+            self.decode(from..to, &mut keys)?;
+            for (row, &key) in (from..to).zip(&keys) {
+                for position in self.positions_of(row)? {
+                    tell(key, self.id(position)?)?;
+                }
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
+    /// Everything that is wrong with the segment: checksums, order, the same fingerprints in all tables,
+    /// a design that misses nothing.
+    pub(super) fn verify(&self) -> Vec<Error> {
+        let mut errors = self.file.check_all();
+        if !errors.is_empty() {
+            return errors;
+        }
+        let mut wrong = |reason: String| errors.push(self.file.bad(reason));
+        if let Some(gap) = self.design.gap() {
+            wrong(format!("has a design that misses fingerprints which differ in the bits {gap:?}"));
+        }
+        let mut sums = Vec::new();
+        for number in 0..self.tables.len() {
+            match self.check_table(number) {
+                Ok((rows, sum)) if rows == self.meta.fingerprints => sums.push(sum),
+                Ok((rows, _)) => {
+                    wrong(format!("has {rows} rows in table {number} instead of {}", self.meta.fingerprints))
+                }
+                Err(error) => wrong(error.to_string()),
+            }
+        }
+        if sums.windows(2).any(|pair| pair[0] != pair[1]) {
+            wrong("has tables with different fingerprints".to_owned());
+        }
+        let mut rows = 0;
+        for row in 0..self.fingerprints() {
+            match self.positions_of(row) {
+                Ok(positions) if positions.start == rows && positions.end > rows => rows = positions.end,
+                _ => {
+                    wrong(format!("has fingerprints without rows, from the {row}. on"));
+                    break;
+                }
+            }
+        }
+        errors
+    }
+
+    /// Rows of a table, and a number that depends on its fingerprints alone.
+    fn check_table(&self, number: usize) -> Result<(u64, u64)> {
+        let shape = &self.design.tables()[number];
+        let (mut keys, mut from, mut rows, mut sum, mut before) = (Vec::new(), 0, 0, 0u64, None);
+        while from < self.fingerprints() {
+            let to = from.saturating_add(1 << 16).min(self.fingerprints());
+            keys.clear();
+            self.decode_table(number, from..to, &mut keys)?;
+            for &key in &keys {
+                if before.replace(key).is_some_and(|before| before >= key) {
+                    return Err(self.file.bad(format!("is out of order in table {number}, near row {rows}")));
+                }
+                rows += 1;
+                let mut state = shape.restore(key);
+                sum = sum.wrapping_add(crate::random::next_random(&mut state));
+            }
+            from = to;
+        }
+        Ok((rows, sum))
+    }
+}

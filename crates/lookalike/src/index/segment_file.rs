@@ -1,0 +1,392 @@
+//! The bytes of a segment: sections, checksums, footer. `docs/index-format.md` describes them.
+//!
+//! In: sections, written once one after the other. Out: any part of a section, checked against the
+//! checksums of its blocks when it is first touched, so that opening takes no longer for a large file
+//! and nothing damaged is believed.
+
+use std::fs::File;
+use std::io::Write;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result};
+use crate::kernel::Map;
+
+/// The first and the last bytes of a segment.
+const MAGIC: &[u8; 8] = b"LKALSEG\n";
+/// The format that is written; readers refuse newer ones.
+pub const FORMAT_VERSION: u32 = 1;
+const HEAD_BYTES: usize = 16;
+const TAIL_BYTES: usize = 24;
+/// Bytes that share a checksum.
+const BLOCK_BYTES: usize = 16 << 10;
+/// Sections start at multiples of this.
+const ALIGNMENT: u64 = 64;
+/// Footers are small: more is damage.
+const MOST_FOOTER_BYTES: u64 = 16 << 20;
+
+/// What stands at the end of a segment, as JSON.
+#[derive(Debug, Serialize, Deserialize)]
+struct Footer<M> {
+    #[serde(flatten)]
+    meta: M,
+    sections: Vec<SectionPlace>,
+    checksums: Checksums,
+}
+
+/// Where a section is.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct SectionPlace {
+    name: String,
+    offset: u64,
+    length: u64,
+}
+
+/// Where the checksums are, and their own.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct Checksums {
+    offset: u64,
+    blocks: u64,
+    /// xxh3 of the checksums, 16 hex digits.
+    xxh3: String,
+}
+
+/// Writes a segment.
+pub(super) struct SegmentWriter<W> {
+    out: W,
+    path: PathBuf,
+    /// What is not written yet: less than a block.
+    block: Vec<u8>,
+    /// Bytes before `block`.
+    written: u64,
+    checksums: Vec<u8>,
+    sections: Vec<SectionPlace>,
+}
+
+impl<W: Write> SegmentWriter<W> {
+    /// A segment on `out`; `path` is for errors.
+    pub(super) fn new(out: W, path: &Path) -> Result<SegmentWriter<W>> {
+        let mut writer = SegmentWriter {
+            out,
+            path: path.to_path_buf(),
+            block: Vec::with_capacity(BLOCK_BYTES),
+            written: 0,
+            checksums: Vec::new(),
+            sections: Vec::new(),
+        };
+        let mut head = [0; HEAD_BYTES];
+        head[..8].copy_from_slice(MAGIC);
+        head[8..12].copy_from_slice(&FORMAT_VERSION.to_le_bytes());
+        writer.put(&head)?;
+        Ok(writer)
+    }
+
+    fn position(&self) -> u64 {
+        self.written + self.block.len() as u64
+    }
+
+    fn put(&mut self, mut bytes: &[u8]) -> Result<()> {
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(BLOCK_BYTES - self.block.len()));
+            self.block.extend_from_slice(now);
+            bytes = later;
+            if self.block.len() == BLOCK_BYTES {
+                self.end_block()?;
+            }
+        }
+        Ok(())
+    }
+
+    fn end_block(&mut self) -> Result<()> {
+        if !self.block.is_empty() {
+            self.checksums.extend_from_slice(&xxh3_64(&self.block).to_le_bytes());
+            self.out.write_all(&self.block).map_err(Error::io(&self.path, "write"))?;
+            self.written += self.block.len() as u64;
+            self.block.clear();
+        }
+        Ok(())
+    }
+
+    /// Starts a section; what is written from now on belongs to it.
+    pub(super) fn begin(&mut self, name: impl Into<String>) -> Result<()> {
+        let gap = self.position().next_multiple_of(ALIGNMENT) - self.position();
+        self.put(&vec![0; usize::try_from(gap).unwrap_or(0)])?;
+        self.sections.push(SectionPlace { name: name.into(), offset: self.position(), length: 0 });
+        Ok(())
+    }
+
+    /// More of the section.
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        if let Some(section) = self.sections.last_mut() {
+            section.length += bytes.len() as u64;
+        }
+        self.put(bytes)
+    }
+
+    /// A whole section.
+    pub(super) fn section(&mut self, name: impl Into<String>, bytes: &[u8]) -> Result<()> {
+        self.begin(name)?;
+        self.write(bytes)
+    }
+
+    /// Ends the segment; gives back what it was written on, and its length.
+    pub(super) fn finish<M: Serialize>(mut self, meta: M) -> Result<(W, u64)> {
+        self.end_block()?;
+        let checksums = Checksums {
+            offset: self.written,
+            blocks: self.checksums.len() as u64 / 8,
+            xxh3: format!("{:016x}", xxh3_64(&self.checksums)),
+        };
+        let footer = Footer { meta, sections: self.sections, checksums };
+        let footer = serde_json::to_vec(&footer).map_err(|cause| bad(&self.path, cause.to_string()))?;
+        let mut tail = Vec::with_capacity(TAIL_BYTES);
+        tail.extend_from_slice(&(footer.len() as u64).to_le_bytes());
+        tail.extend_from_slice(&xxh3_64(&footer).to_le_bytes());
+        tail.extend_from_slice(MAGIC);
+        let mut length = self.written;
+        for part in [&self.checksums, &footer, &tail] {
+            self.out.write_all(part).map_err(Error::io(&self.path, "write"))?;
+            length += part.len() as u64;
+        }
+        self.out.flush().map_err(Error::io(&self.path, "write"))?;
+        Ok((self.out, length))
+    }
+}
+
+/// Where the bytes are.
+enum Bytes {
+    Mapped(Map),
+    Memory(Vec<u8>),
+}
+
+impl Bytes {
+    #[inline]
+    fn all(&self) -> &[u8] {
+        match self {
+            Bytes::Mapped(map) => map,
+            Bytes::Memory(bytes) => bytes,
+        }
+    }
+}
+
+/// A segment that can be read.
+pub(super) struct SegmentFile {
+    bytes: Bytes,
+    path: PathBuf,
+    checksums: Range<usize>,
+    /// A bit for every block that was found to be whole.
+    checked: Box<[AtomicU64]>,
+    sections: Vec<SectionPlace>,
+    /// The file goes away with its last reader.
+    is_replaced: AtomicBool,
+}
+
+impl Drop for SegmentFile {
+    fn drop(&mut self) {
+        if self.is_replaced.load(Ordering::Acquire) {
+            // A file that stays is not listed anywhere and is removed by the next writer.
+            let _ = std::fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn bad(path: &Path, reason: impl Into<String>) -> Error {
+    Error::BadSegment { path: path.to_path_buf(), reason: reason.into() }
+}
+
+fn number(bytes: &[u8]) -> u64 {
+    let mut word = [0; 8];
+    word[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
+    u64::from_le_bytes(word)
+}
+
+fn to_usize(value: u64) -> usize {
+    usize::try_from(value).unwrap_or(usize::MAX)
+}
+
+impl SegmentFile {
+    /// Maps the segment at `path`.
+    pub(super) fn open<M: DeserializeOwned>(path: &Path) -> Result<(Arc<SegmentFile>, M)> {
+        let file = File::open(path).map_err(Error::io(path, "open"))?;
+        let length = file.metadata().map_err(Error::io(path, "open"))?.len();
+        if length == 0 {
+            return Err(bad(path, "is empty, so it was never finished"));
+        }
+        let map = Map::open(&file).map_err(Error::io(path, "map"))?;
+        SegmentFile::parse(Bytes::Mapped(map), path)
+    }
+
+    /// Takes bytes for a segment.
+    pub(super) fn in_memory<M: DeserializeOwned>(bytes: Vec<u8>) -> Result<(Arc<SegmentFile>, M)> {
+        SegmentFile::parse(Bytes::Memory(bytes), Path::new("(in memory)"))
+    }
+
+    fn parse<M: DeserializeOwned>(bytes: Bytes, path: &Path) -> Result<(Arc<SegmentFile>, M)> {
+        let all = bytes.all();
+        if all.get(..8) != Some(MAGIC) {
+            return Err(bad(path, "is no segment of an index: it begins with other bytes"));
+        }
+        let version = number(all.get(8..12).unwrap_or_default());
+        if version != u64::from(FORMAT_VERSION) {
+            return Err(bad(
+                path,
+                format!(
+                    "has the format {version}, and this program reads {FORMAT_VERSION}; use the version of lookalike that wrote it, or a newer one"
+                ),
+            ));
+        }
+        let cut = || bad(path, "is cut off: its end is missing; copy it again, or rebuild the index");
+        let tail_at = all.len().checked_sub(TAIL_BYTES).filter(|&at| at >= HEAD_BYTES).ok_or_else(cut)?;
+        let tail = &all[tail_at..];
+        if &tail[16..] != MAGIC {
+            return Err(cut());
+        }
+        let footer_length = number(&tail[..8]);
+        let footer_at = (tail_at as u64).checked_sub(footer_length).filter(|_| footer_length <= MOST_FOOTER_BYTES);
+        let footer = footer_at.and_then(|at| all.get(to_usize(at)..tail_at)).unwrap_or_default();
+        if xxh3_64(footer) != number(&tail[8..16]) {
+            return Err(bad(path, "is damaged: its footer does not match its checksum"));
+        }
+        let footer: Footer<M> = serde_json::from_slice(footer)
+            .map_err(|cause| bad(path, format!("has a footer that makes no sense ({cause})")))?;
+        let places = footer.checksums;
+        let data_end = places.offset;
+        let checksums = places.blocks.checked_mul(8).and_then(|bytes| data_end.checked_add(bytes));
+        let checksums = checksums.filter(|&end| end <= tail_at as u64).map(|end| to_usize(data_end)..to_usize(end));
+        let checksums = checksums.filter(|_| places.blocks == data_end.div_ceil(BLOCK_BYTES as u64));
+        let Some(checksums) = checksums.filter(|range| format!("{:016x}", xxh3_64(&all[range.clone()])) == places.xxh3)
+        else {
+            return Err(bad(path, "is damaged: its list of checksums does not match its own"));
+        };
+        for place in &footer.sections {
+            if place.offset.checked_add(place.length).is_none_or(|end| end > data_end) {
+                return Err(bad(path, format!("is damaged: the section {} lies outside of it", place.name)));
+            }
+        }
+        let checked = (0..to_usize(places.blocks).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let file = SegmentFile {
+            path: path.to_path_buf(),
+            checksums,
+            checked,
+            sections: footer.sections,
+            is_replaced: AtomicBool::new(false),
+            bytes,
+        };
+        Ok((Arc::new(file), footer.meta))
+    }
+
+    /// Where the file is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Bytes of the file.
+    pub(super) fn length(&self) -> u64 {
+        self.bytes.all().len() as u64
+    }
+
+    /// Removes the file when nobody reads it any more.
+    pub(super) fn remove_when_unused(&self) {
+        self.is_replaced.store(true, Ordering::Release);
+    }
+
+    /// An error about this segment.
+    pub(super) fn bad(&self, reason: impl Into<String>) -> Error {
+        bad(&self.path, reason)
+    }
+
+    /// The section of this name; an empty one if there is none.
+    pub(super) fn section(self: &Arc<SegmentFile>, name: &str) -> Section {
+        let place = self.sections.iter().find(|place| place.name == name);
+        let (offset, length) = place.map_or((0, 0), |place| (to_usize(place.offset), to_usize(place.length)));
+        Section { file: Arc::clone(self), offset, length }
+    }
+
+    /// Bytes of every section, by name.
+    pub(super) fn sections(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.sections.iter().map(|place| (place.name.as_str(), place.length))
+    }
+
+    /// Checks the blocks that hold `range`, unless that was done before.
+    #[inline]
+    fn check(&self, range: Range<usize>) -> Result<()> {
+        for block in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {
+            let is_known =
+                self.checked.get(block / 64).is_some_and(|bits| bits.load(Ordering::Relaxed) >> (block % 64) & 1 == 1);
+            if !is_known {
+                self.check_block(block)?;
+            }
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn check_block(&self, block: usize) -> Result<()> {
+        let all = self.bytes.all();
+        let from = block * BLOCK_BYTES;
+        let bytes = all.get(from..(from + BLOCK_BYTES).min(self.checksums.start)).unwrap_or_default();
+        let known = all.get(self.checksums.start + block * 8..self.checksums.start + block * 8 + 8);
+        if known.is_none_or(|known| number(known) != xxh3_64(bytes)) {
+            return Err(self.bad(format!(
+                "is damaged: bytes {from} to {} do not match their checksum; restore the file from a copy, or rebuild the index",
+                from + bytes.len()
+            )));
+        }
+        if let Some(bits) = self.checked.get(block / 64) {
+            bits.fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
+    /// Checks every block; gives all that is wrong.
+    pub(super) fn check_all(&self) -> Vec<Error> {
+        let blocks = self.checksums.len() / 8;
+        (0..blocks).filter_map(|block| self.check_block(block).err()).collect()
+    }
+}
+
+/// A part of a segment.
+pub(super) struct Section {
+    file: Arc<SegmentFile>,
+    offset: usize,
+    length: usize,
+}
+
+impl Section {
+    /// Bytes in it.
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    /// Some of its bytes; fewer where it ends.
+    #[inline]
+    pub(super) fn bytes(&self, range: Range<usize>) -> Result<&[u8]> {
+        let (from, to) = (range.start.min(self.length), range.end.min(self.length));
+        if from >= to {
+            return Ok(&[]);
+        }
+        let range = self.offset + from..self.offset + to;
+        self.file.check(range.clone())?;
+        Ok(self.file.bytes.all().get(range).unwrap_or_default())
+    }
+
+    /// All its bytes, of which only those in `range` are known to be whole.
+    #[inline]
+    pub(super) fn whole_checked_at(&self, range: Range<usize>) -> Result<&[u8]> {
+        self.bytes(range)?;
+        Ok(self.file.bytes.all().get(self.offset..self.offset + self.length).unwrap_or_default())
+    }
+
+    /// The number of `width` bytes at `at`; 0 where there is none.
+    #[inline]
+    pub(super) fn number(&self, at: usize, width: usize) -> Result<u64> {
+        let from = at.saturating_mul(width);
+        Ok(number(self.bytes(from..from.saturating_add(width))?))
+    }
+}

@@ -1,0 +1,333 @@
+//! Sorting in bounded memory: radix sort, and a merge of sorted runs in files beyond the limit.
+//!
+//! In: items with a 64-bit key, in any order. Out: the items by key, those with equal keys in the order
+//! in which they came; as often as wanted.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::fs::File;
+use std::io::{BufWriter, Read, Write};
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+
+use crate::error::{Error, Result};
+use crate::spill::Fixed;
+
+/// What is sorted.
+pub(super) trait Item: Fixed + Send + Sync {
+    /// What it is sorted by.
+    fn key(&self) -> u64;
+}
+
+impl Item for u64 {
+    #[inline]
+    fn key(&self) -> u64 {
+        *self
+    }
+}
+
+/// A key and what belongs to it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) key: u64,
+    pub(super) id: u64,
+}
+
+impl Item for Row {
+    #[inline]
+    fn key(&self) -> u64 {
+        self.key
+    }
+}
+
+impl Fixed for Row {
+    const BYTES: usize = 16;
+
+    fn encode(items: &[Row], bytes: &mut Vec<u8>) {
+        for row in items {
+            bytes.extend_from_slice(&row.key.to_le_bytes());
+            bytes.extend_from_slice(&row.id.to_le_bytes());
+        }
+    }
+
+    fn decode(bytes: &[u8], items: &mut Vec<Row>) {
+        let mut words = Vec::with_capacity(bytes.len() / 8);
+        u64::decode(bytes, &mut words);
+        items.extend(words.chunks_exact(2).map(|pair| Row { key: pair[0], id: pair[1] }));
+    }
+}
+
+/// Bits of a digit.
+const DIGIT: u32 = 11;
+const BUCKETS: usize = 1 << DIGIT;
+/// Fewer items are left to the standard library.
+const FEW: usize = 512;
+
+#[inline]
+fn digit(key: u64, shift: u32) -> usize {
+    #[allow(clippy::cast_possible_truncation)] // masked
+    let digit = (key >> shift) as usize & (BUCKETS - 1);
+    digit
+}
+
+/// Sorts by the first digit into parts, which are sorted side by side.
+fn sort<T: Item>(items: &mut Vec<T>) {
+    if items.len() <= FEW * 8 {
+        items.sort_by_key(Item::key);
+        return;
+    }
+    let mut sorted = vec![T::default(); items.len()];
+    let ends = scatter(items, &mut sorted, 64 - DIGIT);
+    // Parts of both arrays, so that each part has room of its own.
+    let mut parts = Vec::with_capacity(BUCKETS);
+    let (mut rest, mut rest_room, mut from) = (sorted.as_mut_slice(), items.as_mut_slice(), 0);
+    for end in ends {
+        let (part, behind) = rest.split_at_mut(end - from);
+        let (room, room_behind) = rest_room.split_at_mut(end - from);
+        parts.push((part, room));
+        (rest, rest_room, from) = (behind, room_behind, end);
+    }
+    parts.into_par_iter().for_each(|(part, room)| sort_part(part, room));
+    *items = sorted;
+}
+
+/// Moves items to where their digit belongs; gives the end of each digit's items.
+fn scatter<T: Item>(from: &[T], to: &mut [T], shift: u32) -> Vec<usize> {
+    let mut places = vec![0usize; BUCKETS];
+    for item in from {
+        places[digit(item.key(), shift)] += 1;
+    }
+    let mut start = 0;
+    for place in &mut places {
+        start += std::mem::replace(place, start);
+    }
+    for item in from {
+        let place = &mut places[digit(item.key(), shift)];
+        to[*place] = *item;
+        *place += 1;
+    }
+    places
+}
+
+/// Sorts items with a common first digit: by the next two, and where those are equal by comparing.
+fn sort_part<T: Item>(part: &mut [T], room: &mut [T]) {
+    if part.len() <= FEW {
+        part.sort_by_key(Item::key);
+        return;
+    }
+    scatter(part, room, 64 - 3 * DIGIT);
+    scatter(room, part, 64 - 2 * DIGIT);
+    let known = |item: &T| item.key() >> (64 - 3 * DIGIT);
+    for run in part.chunk_by_mut(|left, right| known(left) == known(right)) {
+        if run.len() > 1 {
+            run.sort_by_key(Item::key);
+        }
+    }
+}
+
+/// Takes items and sorts them.
+pub(super) struct Sorter<T> {
+    items: Vec<T>,
+    /// Items that are sorted in memory.
+    limit: usize,
+    directory: PathBuf,
+    name: String,
+    runs: Vec<PathBuf>,
+    count: u64,
+}
+
+impl<T: Item> Sorter<T> {
+    /// A sorter with `memory_bytes`, which puts what does not fit into files in `directory`.
+    pub(super) fn new(directory: &Path, name: &str, memory_bytes: u64) -> Sorter<T> {
+        // The items, and room for moving them.
+        let limit = usize::try_from(memory_bytes / (2 * T::BYTES as u64)).unwrap_or(usize::MAX).max(1024);
+        Sorter {
+            items: Vec::new(),
+            limit,
+            directory: directory.to_path_buf(),
+            name: name.to_owned(),
+            runs: Vec::new(),
+            count: 0,
+        }
+    }
+
+    /// One more item.
+    #[inline]
+    pub(super) fn push(&mut self, item: T) -> Result<()> {
+        if self.items.len() >= self.limit {
+            self.write_run()?;
+        }
+        if self.items.len() == self.items.capacity() {
+            // Doubling, but never beyond the limit.
+            let more = self.items.len().max(1024).min(self.limit - self.items.len());
+            self.items.reserve_exact(more);
+        }
+        self.items.push(item);
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Items so far.
+    pub(super) fn count(&self) -> u64 {
+        self.count
+    }
+
+    fn write_run(&mut self) -> Result<()> {
+        sort(&mut self.items);
+        let path = self.directory.join(format!("{}-{}", self.name, self.runs.len()));
+        let file = File::create(&path).map_err(Error::io(&path, "create"))?;
+        self.runs.push(path.clone());
+        let mut out = BufWriter::with_capacity(1 << 20, file);
+        let mut bytes = Vec::new();
+        for some in self.items.chunks(4096) {
+            bytes.clear();
+            T::encode(some, &mut bytes);
+            out.write_all(&bytes).map_err(Error::io(&path, "write"))?;
+        }
+        out.flush().map_err(Error::io(&path, "write"))?;
+        self.items.clear();
+        Ok(())
+    }
+
+    /// All items, sorted.
+    pub(super) fn finish(mut self) -> Result<Sorted<T>> {
+        if self.runs.is_empty() {
+            sort(&mut self.items);
+        } else {
+            self.write_run()?;
+            self.items = Vec::new();
+        }
+        Ok(Sorted { items: self.items, runs: self.runs })
+    }
+}
+
+/// Sorted items; files among them go away with this.
+pub(super) struct Sorted<T> {
+    items: Vec<T>,
+    runs: Vec<PathBuf>,
+}
+
+impl<T> Drop for Sorted<T> {
+    fn drop(&mut self) {
+        for run in &self.runs {
+            // The directory goes away in the end, and the file with it.
+            let _ = std::fs::remove_file(run);
+        }
+    }
+}
+
+impl<T: Item> Sorted<T> {
+    /// Tells of every item in order.
+    pub(super) fn for_each(&self, tell: &mut (impl FnMut(T) -> Result<()> + ?Sized)) -> Result<()> {
+        for &item in &self.items {
+            tell(item)?;
+        }
+        let mut runs = self.runs.iter().map(|path| Run::open(path)).collect::<Result<Vec<Run<'_, T>>>>()?;
+        let mut heap = BinaryHeap::new();
+        for (at, run) in runs.iter_mut().enumerate() {
+            heap.extend(run.peek()?.map(|item| Reverse((item.key(), at))));
+        }
+        // While one run has the smallest key, there is no need to ask the others.
+        while let Some(Reverse((_, at))) = heap.pop() {
+            let bound = heap.peek().map(|&Reverse(other)| other);
+            while let Some(item) = runs[at].peek()? {
+                if bound.is_some_and(|bound| (item.key(), at) > bound) {
+                    heap.push(Reverse((item.key(), at)));
+                    break;
+                }
+                tell(item)?;
+                runs[at].next += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// A sorted file that is read from front to back.
+struct Run<'a, T> {
+    path: &'a Path,
+    file: File,
+    bytes: Vec<u8>,
+    items: Vec<T>,
+    next: usize,
+}
+
+/// Bytes of a run in memory.
+const RUN_BYTES: u64 = 1 << 20;
+
+impl<'a, T: Item> Run<'a, T> {
+    fn open(path: &'a Path) -> Result<Run<'a, T>> {
+        let file = File::open(path).map_err(Error::io(path, "read"))?;
+        Ok(Run { path, file, bytes: Vec::new(), items: Vec::new(), next: 0 })
+    }
+
+    #[inline]
+    fn peek(&mut self) -> Result<Option<T>> {
+        if self.next == self.items.len() {
+            self.bytes.clear();
+            self.items.clear();
+            self.next = 0;
+            (&self.file).take(RUN_BYTES).read_to_end(&mut self.bytes).map_err(Error::io(self.path, "read"))?;
+            T::decode(&self.bytes, &mut self.items);
+        }
+        Ok(self.items.get(self.next).copied())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::next_random;
+    use proptest::prelude::*;
+
+    fn sorted<T: Item>(items: &[T], memory: u64) -> Vec<T> {
+        let directory = tempfile::tempdir().unwrap();
+        let mut sorter = Sorter::new(directory.path(), "run", memory);
+        items.iter().for_each(|&item| sorter.push(item).unwrap());
+        let sorted = sorter.finish().unwrap();
+        for _ in 0..2 {
+            let mut out = Vec::new();
+            sorted
+                .for_each(&mut |item| {
+                    out.push(item);
+                    Ok(())
+                })
+                .unwrap();
+            assert_eq!(out.len(), items.len());
+        }
+        let mut out = Vec::new();
+        sorted
+            .for_each(&mut |item| {
+                out.push(item);
+                Ok(())
+            })
+            .unwrap();
+        drop(sorted);
+        assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "runs are left");
+        out
+    }
+
+    #[test]
+    fn many_rows_skewed_rows_and_runs_in_files_come_out_sorted_and_stable() {
+        let mut state = 11;
+        for spread in [0, 3, 20, 40, 64] {
+            let rows: Vec<Row> = (0..60_000)
+                .map(|id| Row { key: next_random(&mut state).unbounded_shr(64 - spread).rotate_right(spread / 2), id })
+                .collect();
+            let mut expected = rows.clone();
+            expected.sort_by_key(|row| row.key);
+            assert!(sorted(&rows, 1 << 30) == expected, "in memory, {spread} bits");
+            assert!(sorted(&rows, 100_000) == expected, "from runs, {spread} bits");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn keys_come_out_sorted(keys in prop::collection::vec(any::<u64>(), 0..3000), memory in 1u64..100_000) {
+            let mut expected = keys.clone();
+            expected.sort_unstable();
+            prop_assert_eq!(sorted(&keys, memory), expected);
+        }
+    }
+}

@@ -1,0 +1,125 @@
+//! What an index is like: rows, bytes, and how its fingerprints are spread (Manku et al. 2007, §4.2).
+
+use serde::Serialize;
+
+use crate::error::Result;
+use crate::index::Index;
+use crate::index::reader::Reader;
+
+/// Parts of the space of fingerprints that are counted.
+pub const PARTS: usize = 128;
+
+/// An index in numbers.
+#[derive(Debug, Serialize)]
+pub struct Stats {
+    /// Rows.
+    pub rows: u64,
+    /// Different fingerprints of each segment, together.
+    pub fingerprints: u64,
+    /// Bytes of all files.
+    pub bytes: u64,
+    /// Bytes of ids.
+    pub id_bytes: u64,
+    /// Segments.
+    pub segments: Vec<SegmentStats>,
+    /// Of neighbours in table 0, how many differ first in bit 63, 62, … counted from the lowest.
+    pub leading_bits: Vec<u64>,
+    /// Different fingerprints in each 1/128 of the space.
+    pub parts: Vec<u64>,
+    /// What could not be opened.
+    pub damaged: Vec<String>,
+}
+
+/// A segment in numbers.
+#[derive(Debug, Serialize)]
+pub struct SegmentStats {
+    /// The file.
+    pub file: String,
+    /// Rows.
+    pub rows: u64,
+    /// Different fingerprints.
+    pub fingerprints: u64,
+    /// Rows of older segments that it deletes.
+    pub deleted: u64,
+    /// How tables are stored.
+    pub codec: String,
+    /// How bits are cut.
+    pub design: String,
+    /// Differing bits up to which nothing is missed.
+    pub radius: u32,
+    /// Tables.
+    pub tables: usize,
+    /// Bytes of the file.
+    pub bytes: u64,
+    /// Bytes a fingerprint and table.
+    pub bytes_a_row_and_table: f64,
+}
+
+impl Index {
+    /// The index in numbers; reads all fingerprints once.
+    ///
+    /// # Errors
+    /// When a segment is damaged.
+    pub fn stats(&self) -> Result<Stats> {
+        let reader: Reader = self.reader();
+        let state = reader.state();
+        let (rows, fingerprints) = reader.len();
+        let mut stats = Stats {
+            rows,
+            fingerprints,
+            bytes: 0,
+            id_bytes: 0,
+            segments: Vec::new(),
+            leading_bits: vec![0; 64],
+            parts: vec![0; PARTS],
+            damaged: state.damaged.clone(),
+        };
+        for segment in &state.segments {
+            let is_id = |name: &str| name.starts_with("id") || name.starts_with("group") || name.starts_with("deleted");
+            let id_bytes: u64 = segment.file().sections().filter(|(name, _)| is_id(name)).map(|(_, bytes)| bytes).sum();
+            let bytes = segment.file().length();
+            let tables = segment.design.tables().len();
+            stats.bytes += bytes;
+            stats.id_bytes += id_bytes;
+            stats.segments.push(SegmentStats {
+                file: segment.file().path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                rows: segment.meta.rows,
+                fingerprints: segment.meta.fingerprints,
+                deleted: segment.meta.deleted,
+                codec: segment.meta.codec.name().to_owned(),
+                design: segment.design.cut().to_string(),
+                radius: segment.design.radius(),
+                tables,
+                bytes,
+                bytes_a_row_and_table: (bytes - id_bytes) as f64
+                    / (segment.meta.fingerprints.max(1) * tables as u64) as f64,
+            });
+            let (mut keys, mut from, mut before) = (Vec::new(), 0, None);
+            while from < segment.fingerprints() {
+                let to = from.saturating_add(1 << 20).min(segment.fingerprints());
+                keys.clear();
+                segment.decode(from..to, &mut keys)?;
+                for &key in &keys {
+                    stats.parts[usize::try_from(key >> 57).unwrap_or(0)] += 1;
+                    if let Some(place) = before.replace(key).and_then(|before: u64| (before ^ key).checked_ilog2()) {
+                        stats.leading_bits[place as usize] += 1;
+                    }
+                }
+                from = to;
+            }
+        }
+        Ok(stats)
+    }
+
+    /// Everything that is wrong with the index: checksums, order, tables that do not hold the same
+    /// fingerprints, designs that would miss some.
+    #[must_use]
+    pub fn verify(&self) -> Vec<String> {
+        let state = self.state.load_full();
+        let mut wrong = state.damaged.clone();
+        for segment in &state.segments {
+            wrong.extend(segment.verify().iter().map(ToString::to_string));
+        }
+        wrong
+    }
+}

@@ -1,0 +1,282 @@
+//! Which of many bit strings differ from one in few places.
+//!
+//! In: strings, as words or packed without gaps. Out: the positions of those within a distance. The
+//! same question for AVX-512 with its count of set bits, for machines that count bits in one
+//! instruction, and in plain Rust.
+#![allow(unsafe_code)]
+
+use std::ops::Range;
+
+/// Numbers of `width` bits each, one behind the other, the lowest bit first.
+#[derive(Debug, Clone, Copy)]
+pub struct Packed<'a> {
+    bytes: &'a [u8],
+    width: u32,
+}
+
+/// Numbers wider than this, but for whole words, could lie in nine bytes.
+pub const WIDEST_PACKED: u32 = 57;
+
+impl<'a> Packed<'a> {
+    /// Numbers of `width` bits, at most [`WIDEST_PACKED`] or 64; what lies behind the bytes is 0.
+    #[must_use]
+    pub fn new(bytes: &'a [u8], width: u32) -> Packed<'a> {
+        debug_assert!(width <= WIDEST_PACKED || width == 64);
+        Packed { bytes, width }
+    }
+
+    /// Bytes that `count` numbers take.
+    #[must_use]
+    pub fn bytes_for(count: u64, width: u32) -> u64 {
+        (count * u64::from(width)).div_ceil(8)
+    }
+
+    fn mask(self) -> u64 {
+        1u64.unbounded_shl(self.width).wrapping_sub(1)
+    }
+
+    /// The number at `at`.
+    #[inline]
+    #[must_use]
+    pub fn get(self, at: usize) -> u64 {
+        let bit = at * self.width as usize;
+        let byte = bit / 8;
+        let word = match self.bytes.get(byte..byte + 8) {
+            Some(window) => word(window),
+            None => {
+                let mut window = [0; 8];
+                let rest = self.bytes.get(byte..).unwrap_or_default();
+                window[..rest.len()].copy_from_slice(rest);
+                u64::from_le_bytes(window)
+            }
+        };
+        (word >> (bit % 8)) & self.mask()
+    }
+}
+
+#[inline]
+fn word(window: &[u8]) -> u64 {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(window);
+    u64::from_le_bytes(bytes)
+}
+
+/// Appends the positions in `rows` of the numbers that differ from `query` in at most `radius` bits,
+/// ascending, on the widest vector unit of this machine.
+pub fn near_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, found: &mut Vec<u32>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if has_avx512() {
+            // SAFETY: the CPU has the features the function is compiled for.
+            unsafe { avx512_packed(packed, rows, query, radius, found) };
+            return;
+        }
+        if std::arch::is_x86_feature_detected!("popcnt") {
+            // SAFETY: as above.
+            unsafe { popcnt_packed(packed, rows, query, radius, found) };
+            return;
+        }
+    }
+    near_packed_scalar(packed, rows, query, radius, found);
+}
+
+/// Appends the positions of the words that differ from `query` in at most `radius` bits, ascending, on
+/// the widest vector unit of this machine.
+pub fn near_words(words: &[u64], query: u64, radius: u32, found: &mut Vec<u32>) {
+    #[cfg(target_arch = "x86_64")]
+    {
+        if has_avx512() {
+            // SAFETY: the CPU has the features the function is compiled for.
+            unsafe { avx512_words(words, query, radius, found) };
+            return;
+        }
+        if std::arch::is_x86_feature_detected!("popcnt") {
+            // SAFETY: as above.
+            unsafe { popcnt_words(words, query, radius, found) };
+            return;
+        }
+    }
+    near_words_scalar(words, query, radius, found);
+}
+
+/// The definition of [`near_packed`], in plain Rust for any machine.
+#[inline(always)]
+pub fn near_packed_scalar(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, found: &mut Vec<u32>) {
+    for row in rows {
+        if (packed.get(row as usize) ^ query).count_ones() <= radius {
+            found.push(row);
+        }
+    }
+}
+
+/// The definition of [`near_words`], in plain Rust for any machine.
+#[inline(always)]
+pub fn near_words_scalar(words: &[u64], query: u64, radius: u32, found: &mut Vec<u32>) {
+    for (at, &word) in (0..).zip(words) {
+        if (word ^ query).count_ones() <= radius {
+            found.push(at);
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+fn has_avx512() -> bool {
+    use std::arch::is_x86_feature_detected as has;
+    has!("avx512f") && has!("avx512bw") && has!("avx512vbmi") && has!("avx512vpopcntdq")
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn popcnt_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, found: &mut Vec<u32>) {
+    near_packed_scalar(packed, rows, query, radius, found);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "popcnt")]
+fn popcnt_words(words: &[u64], query: u64, radius: u32, found: &mut Vec<u32>) {
+    near_words_scalar(words, query, radius, found);
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq,popcnt")]
+#[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)] // bits are bits; lanes are few
+fn avx512_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, found: &mut Vec<u32>) {
+    use std::arch::x86_64::{
+        _mm512_and_si512, _mm512_cmple_epu64_mask, _mm512_loadu_si512, _mm512_permutexvar_epi8, _mm512_popcnt_epi64,
+        _mm512_set1_epi64, _mm512_srlv_epi64, _mm512_xor_si512,
+    };
+    if rows.is_empty() {
+        return;
+    }
+    // Eight numbers of `width` bits are `width` bytes, so that every group of eight starts at a byte,
+    // and where its numbers lie in it is the same for all groups.
+    let mut order = [0u8; 64];
+    let mut shifts = [0u64; 8];
+    for lane in 0..8 {
+        let bit = lane * packed.width as usize;
+        shifts[lane] = (bit % 8) as u64;
+        for byte in 0..8 {
+            order[lane * 8 + byte] = (bit / 8 + byte).min(63) as u8;
+        }
+    }
+    // SAFETY: both arrays have 64 bytes.
+    let (order, shifts) =
+        unsafe { (_mm512_loadu_si512(order.as_ptr().cast()), _mm512_loadu_si512(shifts.as_ptr().cast())) };
+    let mask = _mm512_set1_epi64(packed.mask() as i64);
+    let query_lanes = _mm512_set1_epi64(query as i64);
+    let most = _mm512_set1_epi64(i64::from(radius));
+    let (first, last) = (rows.start / 8, (rows.end - 1) / 8);
+    for group in first..=last {
+        let from = group as usize * packed.width as usize;
+        let mut near: u8;
+        if let Some(window) = packed.bytes.get(from..from + 64) {
+            // SAFETY: the window has 64 bytes.
+            let window = unsafe { _mm512_loadu_si512(window.as_ptr().cast()) };
+            let numbers = _mm512_and_si512(_mm512_srlv_epi64(_mm512_permutexvar_epi8(order, window), shifts), mask);
+            near = _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(numbers, query_lanes)), most);
+        } else {
+            near = 0;
+            for lane in 0..8u32 {
+                let number = packed.get((group * 8 + lane) as usize);
+                near |= u8::from((number ^ query).count_ones() <= radius) << lane;
+            }
+        }
+        if group == first {
+            near &= u8::MAX << (rows.start % 8);
+        }
+        if group == last {
+            near &= u8::MAX >> (7 - (rows.end - 1) % 8);
+        }
+        while near != 0 {
+            found.push(group * 8 + near.trailing_zeros());
+            near &= near - 1;
+        }
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
+#[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)] // bits are bits; rows are 32 bits
+fn avx512_words(words: &[u64], query: u64, radius: u32, found: &mut Vec<u32>) {
+    use std::arch::x86_64::{
+        _mm512_cmple_epu64_mask, _mm512_loadu_si512, _mm512_popcnt_epi64, _mm512_set1_epi64, _mm512_xor_si512,
+    };
+    let query_lanes = _mm512_set1_epi64(query as i64);
+    let most = _mm512_set1_epi64(i64::from(radius));
+    let (groups, rest) = words.as_chunks::<8>();
+    for (group, lanes) in (0u32..).zip(groups) {
+        // SAFETY: a group has 64 bytes.
+        let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+        let mut near = _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(lanes, query_lanes)), most);
+        while near != 0 {
+            found.push(group * 8 + near.trailing_zeros());
+            near &= near - 1;
+        }
+    }
+    let done = groups.len() as u32 * 8;
+    let before = found.len();
+    near_words_scalar(rest, query, radius, found);
+    found[before..].iter_mut().for_each(|at| *at += done);
+}
+
+#[cfg(test)]
+#[allow(clippy::cast_possible_truncation)] // small numbers
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn pack(numbers: &[u64], width: u32) -> Vec<u8> {
+        let mut bytes = vec![0u8; numbers.len() * width as usize / 8 + 1];
+        for (at, number) in numbers.iter().enumerate() {
+            for bit in (0..width as usize).filter(|bit| number >> bit & 1 == 1) {
+                let place = at * width as usize + bit;
+                bytes[place / 8] |= 1 << (place % 8);
+            }
+        }
+        bytes
+    }
+
+    proptest! {
+        #[test]
+        fn every_width_equals_the_definition(
+            numbers in prop::collection::vec(any::<u64>(), 1..200),
+            width in prop_oneof![1u32..=WIDEST_PACKED, Just(64)],
+            query in any::<u64>(),
+            radius in 0u32..40,
+            from in 0u32..200,
+            to in 0u32..200,
+        ) {
+            let numbers: Vec<u64> = numbers.iter().map(|number| number & 1u64.unbounded_shl(width).wrapping_sub(1)).collect();
+            let query = query & 1u64.unbounded_shl(width).wrapping_sub(1);
+            let count = numbers.len() as u32;
+            let rows = from.min(count)..to.clamp(from.min(count), count);
+            let bytes = pack(&numbers, width);
+            let packed = Packed::new(&bytes, width);
+            for (at, &number) in numbers.iter().enumerate() {
+                prop_assert_eq!(packed.get(at), number);
+            }
+            let near = |at: &u32| (numbers[*at as usize] ^ query).count_ones() <= radius;
+            let expected: Vec<u32> = rows.clone().filter(near).collect();
+            for kernel in [near_packed, near_packed_scalar] {
+                let mut found = Vec::new();
+                kernel(packed, rows.clone(), query, radius, &mut found);
+                prop_assert_eq!(&found, &expected);
+            }
+            let expected: Vec<u32> = (0..count).filter(near).collect();
+            for kernel in [near_words, near_words_scalar] {
+                let mut found = Vec::new();
+                kernel(&numbers, query, radius, &mut found);
+                prop_assert_eq!(&found, &expected);
+            }
+        }
+
+        #[test]
+        fn rows_behind_the_bytes_are_zero(bytes in prop::collection::vec(any::<u8>(), 0..100), width in 1u32..=WIDEST_PACKED) {
+            let packed = Packed::new(&bytes, width);
+            let mut found = Vec::new();
+            near_packed(packed, 0..1000, 0, 64, &mut found);
+            prop_assert_eq!(found.len(), 1000);
+            prop_assert_eq!(packed.get(1000), 0);
+        }
+    }
+}
