@@ -25,23 +25,25 @@ impl Default for CorpusPlan {
     }
 }
 
-/// SplitMix64.
-struct Random(u64);
+/// SplitMix64, from a seed.
+pub struct Random(pub u64);
 
 impl Random {
-    fn next(&mut self) -> u64 {
+    /// The next number.
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let value = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
         let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
         value ^ (value >> 31)
     }
 
-    fn below(&mut self, limit: usize) -> usize {
-        usize::try_from(self.next() % limit.max(1) as u64).unwrap_or(0)
+    /// A number below `limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        usize::try_from(self.number() % limit.max(1) as u64).unwrap_or(0)
     }
 
     fn share(&mut self) -> f64 {
-        (self.next() >> 11) as f64 / (1u64 << 53) as f64
+        (self.number() >> 11) as f64 / (1u64 << 53) as f64
     }
 }
 

@@ -1,6 +1,7 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
 mod crawl;
+mod hamming;
 mod labelled_tables;
 mod peers;
 mod sketching;
@@ -57,6 +58,20 @@ enum Command {
         /// The archive
         file: PathBuf,
     },
+    /// The index of fingerprints: size, build, queries, batches, joins, skew; against FAISS
+    Hamming(hamming::HammingArguments),
+    /// An index of many rows, built in bounded memory and asked once
+    Scale {
+        /// Random rows
+        #[arg(long, default_value_t = 500_000_000)]
+        rows: u64,
+        /// What building may use, in GiB
+        #[arg(long, default_value_t = 8)]
+        memory: u64,
+        /// Where the index goes
+        #[arg(long, default_value = "target/bench")]
+        work: PathBuf,
+    },
     /// Every method and option on labelled data, as tables
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
@@ -70,6 +85,8 @@ fn main() -> Result<()> {
         Command::Generate { output, documents } => generate(&output, documents),
         Command::Crawl { work } => crawl::run(&work),
         Command::CrawlRead { what, file } => crawl::read(what, &file),
+        Command::Hamming(arguments) => hamming::run(&arguments),
+        Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
         Command::Sketching => Ok(sketching::run()?),

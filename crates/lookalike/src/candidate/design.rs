@@ -86,6 +86,8 @@ pub struct TableShape {
     pub flips: u32,
     /// The bits of the prefix, where they are.
     mask: Vec<u64>,
+    /// By how much 64 bits are rotated, where that is all that the order does.
+    rotation: Option<u32>,
 }
 
 /// The most tables of a design, so that a slip does not ask for millions.
@@ -307,7 +309,12 @@ impl TableShape {
                 _ => order.push(range),
             }
         }
-        TableShape { order, prefix: length, flips, mask }
+        let rotation = match order.as_slice() {
+            [all] if all.len() == 64 => Some(0),
+            [first, second] if bits == 64 && first.end == 64 && second.start == 0 => Some(first.start),
+            _ => None,
+        };
+        TableShape { order, prefix: length, flips, mask, rotation }
     }
 
     /// Prefixes that a query asks for.
@@ -327,6 +334,9 @@ impl TableShape {
     #[inline]
     #[must_use]
     pub fn permute(&self, value: u64) -> u64 {
+        if let Some(rotation) = self.rotation {
+            return value.rotate_left(rotation);
+        }
         let mut key = 0u64;
         for range in &self.order {
             let length = range.end - range.start;
@@ -339,6 +349,9 @@ impl TableShape {
     #[inline]
     #[must_use]
     pub fn restore(&self, key: u64) -> u64 {
+        if let Some(rotation) = self.rotation {
+            return key.rotate_right(rotation);
+        }
         let (mut value, mut taken) = (0, 0);
         for range in &self.order {
             let length = range.end - range.start;

@@ -8,7 +8,7 @@
 use rayon::prelude::*;
 
 use crate::candidate::design::{Cut, Design, TableShape};
-use crate::kernel::near_words;
+use crate::kernel::near_pairs;
 
 /// Fingerprints of a chunk: 64 MiB.
 pub const CHUNK: usize = (64 << 20) / 8;
@@ -56,16 +56,13 @@ impl Bucketed {
         shape.prefix.min((keys as u64 / BUCKET).max(1).ilog2()).min(MOST_BUCKET_BITS)
     }
 
-    /// Two passes, so that each writes to few places.
-    #[allow(clippy::cast_possible_truncation)] // chunks have far less than 2^32 keys
     fn new(values: &[u64], shape: &TableShape, bits: u32) -> Bucketed {
+        // Two passes, so that each writes to few places.
         let late = bits / 2;
-        let early = bits - late;
-        let bucket = |key: u64| key.unbounded_shr(64 - bits) as usize;
-        let first = scattered(values.iter().map(|&value| shape.permute(value)), values.len(), late, |key| {
-            bucket(key) & ((1 << late) - 1)
-        });
-        let keys = scattered(first.iter().copied(), first.len(), early, |key| bucket(key) >> late);
+        let bucket = |key: u64| bucket_of(key, bits);
+        let keys = values.iter().map(|&value| shape.permute(value));
+        let (keys, _) = scattered(keys, values.len(), late, |key| bucket(key) & ((1 << late) - 1), Vec::new());
+        let (keys, _) = scattered(keys.iter().copied(), keys.len(), bits - late, |key| bucket(key) >> late, Vec::new());
         let mut starts = vec![0u32; (1 << bits) + 1];
         for &key in &keys {
             starts[bucket(key) + 1] += 1;
@@ -81,13 +78,20 @@ impl Bucketed {
     }
 }
 
-/// Keys by a digit of `bits` bits, those with the same digit in the order in which they came.
+/// The first `bits` bits of a key.
+fn bucket_of(key: u64, bits: u32) -> usize {
+    usize::try_from(key.unbounded_shr(64 - bits)).unwrap_or(0)
+}
+
+/// Keys by a digit of `bits` bits, in the room of `sorted`, those with the same digit in the order in which they
+/// came; and where each digit's keys end.
 fn scattered(
     keys: impl Iterator<Item = u64> + Clone,
     count: usize,
     bits: u32,
     digit: impl Fn(u64) -> usize,
-) -> Vec<u64> {
+    mut sorted: Vec<u64>,
+) -> (Vec<u64>, Vec<usize>) {
     let mut places = vec![0usize; 1 << bits];
     for key in keys.clone() {
         places[digit(key)] += 1;
@@ -96,13 +100,15 @@ fn scattered(
     for place in &mut places {
         start += std::mem::replace(place, start);
     }
-    let mut sorted = vec![0u64; count];
+    if sorted.len() < count {
+        sorted.resize(count, 0);
+    }
     for key in keys {
         let place = &mut places[digit(key)];
         sorted[*place] = key;
         *place += 1;
     }
-    sorted
+    (sorted, places)
 }
 
 impl<'d> QueryTables<'d> {
@@ -114,49 +120,80 @@ impl<'d> QueryTables<'d> {
         QueryTables { design, tables: design.tables().par_iter().map(table).collect() }
     }
 
-    /// Pairs of a query and a fingerprint of the chunk within `radius`, each once, in no order; with
-    /// `is_self`, only those where the query is the smaller one.
+    /// Pairs of a query and a fingerprint of the chunk within `radius`, each once, in no order.
     #[must_use]
-    pub fn join(&self, chunk: &[u64], radius: u32, is_self: bool) -> Vec<(u64, u64)> {
-        let tables = self.tables.par_iter().enumerate();
-        let pairs = tables.map(|(number, queries)| self.join_table(number, queries, chunk, radius, is_self));
-        pairs.reduce(Vec::new, |mut all, more| {
-            all.extend(more);
-            all
+    pub fn join(&self, chunk: &[u64], radius: u32) -> Vec<(u64, u64)> {
+        self.in_all_tables(|number, queries| self.join_table(number, queries, chunk, radius))
+    }
+
+    /// Pairs of two different queries within `radius`, the smaller first, each once, in no order.
+    #[must_use]
+    pub fn join_self(&self, radius: u32) -> Vec<(u64, u64)> {
+        self.in_all_tables(|number, queries| {
+            let (mut pairs, mut found) = (Vec::new(), Vec::new());
+            for bucket in 0..queries.starts.len() - 1 {
+                let near = queries.bucket(bucket);
+                self.join_bucket(number, near, near, radius, &mut found, &mut |left, right| {
+                    if left < right {
+                        pairs.push((left, right));
+                    }
+                });
+            }
+            pairs
         })
     }
 
-    fn join_table(
+    fn in_all_tables(&self, join: impl Fn(usize, &Bucketed) -> Vec<(u64, u64)> + Sync) -> Vec<(u64, u64)> {
+        let tables = self.tables.par_iter().enumerate();
+        let pairs: Vec<Vec<(u64, u64)>> = tables.map(|(number, queries)| join(number, queries)).collect();
+        pairs.concat()
+    }
+
+    /// Tells of the pairs of a bucket, unless an earlier table has them.
+    fn join_bucket(
         &self,
         number: usize,
-        queries: &Bucketed,
-        chunk: &[u64],
+        queries: &[u64],
+        near: &[u64],
         radius: u32,
-        is_self: bool,
-    ) -> Vec<(u64, u64)> {
+        found: &mut Vec<(u32, u32)>,
+        tell: &mut impl FnMut(u64, u64),
+    ) {
         let shape = &self.design.tables()[number];
-        let bits = (queries.starts.len() - 1).ilog2();
-        let rows = Bucketed::new(chunk, shape, bits);
-        let (mut pairs, mut found) = (Vec::new(), Vec::new());
-        for bucket in 0..1usize << bits {
-            let near = rows.bucket(bucket);
-            if near.is_empty() {
-                continue;
-            }
-            for &query in queries.bucket(bucket) {
-                found.clear();
-                near_words(near, query, radius, &mut found);
-                for &at in &found {
-                    let difference = shape.restore(near[at as usize] ^ query);
-                    if self.design.first_table(difference) == Some(number) {
-                        let query = shape.restore(query);
-                        pairs.push((query, query ^ difference));
-                    }
-                }
+        found.clear();
+        near_pairs(queries, near, radius, found);
+        for &(query, row) in &*found {
+            let query = queries[query as usize];
+            let difference = shape.restore(near[row as usize] ^ query);
+            if self.design.first_table(difference) == Some(number) {
+                let query = shape.restore(query);
+                tell(query, query ^ difference);
             }
         }
-        if is_self {
-            pairs.retain(|(left, right)| left < right);
+    }
+
+    fn join_table(&self, number: usize, queries: &Bucketed, chunk: &[u64], radius: u32) -> Vec<(u64, u64)> {
+        let shape = &self.design.tables()[number];
+        let bits = (queries.starts.len() - 1).ilog2();
+        // By the first half of the bits in one pass; then part by part, each of which fits the cache.
+        let late = bits / 2;
+        let bucket = |key: u64| bucket_of(key, bits);
+        let keys = chunk.iter().map(|&value| shape.permute(value));
+        let (keys, ends) = scattered(keys, chunk.len(), bits - late, |key| bucket(key) >> late, Vec::new());
+        let (mut pairs, mut found, mut room, mut from) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for (part, end) in ends.into_iter().enumerate() {
+            let keys = keys[from..end].iter().copied();
+            let (rows, row_ends) = scattered(keys, end - from, late, |key| bucket(key) & ((1 << late) - 1), room);
+            from = end;
+            let mut row_from = 0;
+            for (within, row_end) in row_ends.into_iter().enumerate() {
+                let (queries, near) = (queries.bucket(part << late | within), &rows[row_from..row_end]);
+                row_from = row_end;
+                self.join_bucket(number, queries, near, radius, &mut found, &mut |left, right| {
+                    pairs.push((left, right));
+                });
+            }
+            room = rows;
         }
         pairs
     }
@@ -167,15 +204,12 @@ impl<'d> QueryTables<'d> {
 pub fn self_join(fingerprints: &[u64], radius: u32) -> Vec<(u64, u64)> {
     let design = join_design(fingerprints.len() as u64, fingerprints.len() as u64, radius);
     let mut pairs = Vec::new();
-    let chunks = fingerprints.chunks(CHUNK);
-    for queries in chunks.clone() {
+    let mut chunks = fingerprints.chunks(CHUNK);
+    while let Some(queries) = chunks.next() {
         let tables = QueryTables::new(queries, &design);
-        for chunk in chunks.clone() {
-            // Both sides are sorted, so that a chunk before the queries has no larger one.
-            if chunk.last() >= queries.first() {
-                pairs.extend(tables.join(chunk, radius, true));
-            }
-        }
+        pairs.extend(tables.join_self(radius));
+        // All of them are larger.
+        chunks.clone().for_each(|chunk| pairs.extend(tables.join(chunk, radius)));
     }
     pairs.par_sort_unstable();
     pairs
@@ -217,7 +251,7 @@ mod tests {
             let expected = all_pairs(&left, &right, radius);
             for blocks in radius + 1..=radius + 2 {
                 let design = Design::new(64, radius, Cut::Blocks(vec![blocks])).unwrap();
-                let mut found = QueryTables::new(&left, &design).join(&right, radius, false);
+                let mut found = QueryTables::new(&left, &design).join(&right, radius);
                 found.sort_unstable();
                 assert_eq!(found, expected, "radius {radius}, {blocks} blocks");
             }

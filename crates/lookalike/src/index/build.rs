@@ -11,11 +11,11 @@ use crate::candidate::design::Design;
 use crate::error::Result;
 use crate::index::huffman;
 use crate::index::ids::{Id, IdKind, Waiting};
-use crate::index::packed::{BitWriter, PackedShape, PackedWriter};
-use crate::index::segment::{Codec, GROUP_SAMPLE, SegmentMeta};
+use crate::index::packed::{PackedShape, PackedWriter};
+use crate::index::segment::{Codec, SegmentMeta};
 use crate::index::segment_file::SegmentWriter;
 use crate::index::sort::{Item, Row, Sorted, Sorter};
-use crate::spill::{Scratch, Spill};
+use crate::spill::{Fixed, Scratch, Spill};
 
 /// Rows of a segment at the most.
 pub(super) const MOST_ROWS: u64 = u32::MAX as u64;
@@ -74,7 +74,7 @@ impl SegmentBuilder {
         let mut out = SegmentWriter::new(out, path)?;
         let id_width =
             ids.write("id", rows, &mut |tell| sorted.for_each(&mut |row: Row| tell(row.id)), &directory, &mut out)?;
-        let keys = write_groups(&sorted, &directory, memory_bytes / 4, &mut out)?;
+        let (keys, repeated) = write_repeats(&sorted, &directory, memory_bytes / 4, &mut out)?;
         drop(sorted);
         let fingerprints = keys.len();
         let design = choose(fingerprints)?;
@@ -99,6 +99,7 @@ impl SegmentBuilder {
             id_width,
             rows,
             fingerprints,
+            repeated,
             shapes,
             deleted: deleted.len() as u64,
             deleted_width,
@@ -158,42 +159,59 @@ fn write_table<W: Write>(
     Ok(Some(shape))
 }
 
-/// The different keys; where some have several rows, a bit for every row that is the first of its key.
-fn write_groups<W: Write>(
+/// The different keys; where some have several rows, which these are, and how many more rows than keys there are up
+/// to each of them.
+fn write_repeats<W: Write>(
     sorted: &Sorted<Row>,
     directory: &Path,
     memory_bytes: u64,
     out: &mut SegmentWriter<W>,
-) -> Result<Spill<u64>> {
+) -> Result<(Spill<u64>, u64)> {
     let limit = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
     let mut keys = Spill::<u64>::new(directory.join("fingerprints"), limit);
-    let (mut firsts, mut samples) = (BitWriter::default(), Vec::new());
-    let (mut before, mut position, mut has_groups) = (None, 0u32, false);
+    let mut repeated = Spill::<u32>::new(directory.join("repeated"), limit / 4);
+    let mut more = Spill::<u32>::new(directory.join("more"), limit / 4);
+    let (mut before, mut extra, mut last) = (None, 0u32, None);
+    let mut count = 0u32;
     let mut buffer: Vec<u64> = Vec::with_capacity(4096);
     sorted.for_each(&mut |row: Row| {
-        let is_first = before.replace(row.key()) != Some(row.key());
-        if is_first {
-            if (keys.len() + buffer.len() as u64).is_multiple_of(GROUP_SAMPLE) {
-                samples.extend_from_slice(&position.to_le_bytes());
-            }
-            buffer.push(row.key());
-            if buffer.len() == buffer.capacity() {
-                keys.append(&buffer)?;
-                buffer.clear();
-            }
+        if before.replace(row.key()) == Some(row.key()) {
+            extra += 1;
+            last = Some(count - 1);
+            return Ok(());
         }
-        has_groups |= !is_first;
-        firsts.put(u64::from(is_first), 1);
-        position += 1;
+        if let Some(last) = last.take() {
+            repeated.append(&[last])?;
+            more.append(&[extra])?;
+        }
+        buffer.push(row.key());
+        count += 1;
+        if buffer.len() == buffer.capacity() {
+            keys.append(&buffer)?;
+            buffer.clear();
+        }
         Ok(())
     })?;
+    if let Some(last) = last {
+        repeated.append(&[last])?;
+        more.append(&[extra])?;
+    }
     keys.append(&buffer)?;
     keys.finish()?;
-    if has_groups {
-        out.section("group", firsts.finish())?;
-        out.section("group-sample", &samples)?;
+    let repeats = repeated.len();
+    for (name, numbers) in [("repeated", &mut repeated), ("repeated-more", &mut more)] {
+        numbers.finish()?;
+        out.begin(name)?;
+        let (mut scratch, mut bytes, mut from) = (Scratch::default(), Vec::new(), 0);
+        while from < repeats {
+            let to = (from + (1 << 16)).min(repeats);
+            bytes.clear();
+            u32::encode(numbers.read(from..to, &mut scratch)?, &mut bytes);
+            out.write(&bytes)?;
+            from = to;
+        }
     }
-    Ok(keys)
+    Ok((keys, repeats))
 }
 
 fn write_deleted<W: Write>(

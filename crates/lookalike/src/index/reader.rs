@@ -224,8 +224,7 @@ impl Reader {
         Ok(fingerprints)
     }
 
-    /// Pairs of a query and a stored fingerprint within `radius`, sorted, each once. Tables are made over the queries,
-    /// whatever design the index has, and the stored fingerprints go by once for each 64 MB of queries.
+    /// Pairs of a query and a stored fingerprint within `radius`, sorted, each once.
     ///
     /// # Errors
     /// When a segment is damaged, or the radius is too large.
@@ -235,19 +234,7 @@ impl Reader {
         queries.dedup();
         let mut pairs = Vec::new();
         for some in queries.chunks(CHUNK) {
-            self.join_chunks(some, radius, false, &mut pairs)?;
-        }
-        Ok(sorted(pairs))
-    }
-
-    /// Pairs of different fingerprints of the index within `radius`, the smaller first; sorted, each once.
-    ///
-    /// # Errors
-    /// As [`batch`](Self::batch).
-    pub fn self_join(&self, radius: u32) -> Result<Vec<(u64, u64)>> {
-        let mut pairs = Vec::new();
-        for chunk in self.chunks() {
-            self.join_chunks(&self.chunk(chunk)?, radius, true, &mut pairs)?;
+            self.join_stored(some, radius, &mut pairs)?;
         }
         Ok(sorted(pairs))
     }
@@ -259,25 +246,63 @@ impl Reader {
     pub fn join(&self, other: &Reader, radius: u32) -> Result<Vec<(u64, u64)>> {
         let mut pairs = Vec::new();
         for chunk in other.chunks() {
-            self.join_chunks(&other.chunk(chunk)?, radius, false, &mut pairs)?;
+            self.join_stored(&other.chunk(chunk)?, radius, &mut pairs)?;
         }
         Ok(sorted(pairs))
     }
 
-    /// Compares `queries`, at most a chunk, with everything stored.
-    fn join_chunks(&self, queries: &[u64], radius: u32, is_self: bool, pairs: &mut Vec<(u64, u64)>) -> Result<()> {
-        if radius > MOST_RADIUS {
-            return Err(Error::Usage(format!("--radius {radius} is too large: 0 to {MOST_RADIUS} differing bits")));
-        }
+    /// Pairs of different fingerprints of the index within `radius`, the smaller first; sorted, each once.
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch).
+    pub fn self_join(&self, radius: u32) -> Result<Vec<(u64, u64)>> {
+        check_radius(radius)?;
         let stored = self.len().1.min(CHUNK as u64);
-        let design = join_design(queries.len() as u64, stored, radius);
-        let tables = QueryTables::new(queries, &design);
-        for chunk in self.chunks() {
-            let chunk = self.chunk(chunk)?;
-            pairs.extend(tables.join(&chunk, radius, is_self));
+        let design = join_design(stored, stored, radius);
+        let (mut pairs, chunks) = (Vec::new(), self.chunks());
+        for (at, &queries) in chunks.iter().enumerate() {
+            let tables = QueryTables::new(&self.chunk(queries)?, &design);
+            pairs.extend(tables.join_self(radius));
+            for &chunk in &chunks[at + 1..] {
+                let more = tables.join(&self.chunk(chunk)?, radius).into_iter();
+                // The same fingerprint in two segments is no pair.
+                pairs.extend(more.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b));
+            }
+        }
+        Ok(sorted(pairs))
+    }
+
+    /// Compares `queries`, at most a chunk, with everything stored. Few queries are looked up in the tables of a
+    /// segment, in the order of each; for many, or a radius beyond its tables, tables are made over the queries and
+    /// the stored fingerprints go by (Manku et al. 2007, §3.3).
+    fn join_stored(&self, queries: &[u64], radius: u32, pairs: &mut Vec<(u64, u64)>) -> Result<()> {
+        check_radius(radius)?;
+        let is_scanned = |number: usize| {
+            let segment = self.state.segments.get(number);
+            segment.is_none_or(|segment| {
+                radius > segment.design.radius() || queries.len() as u64 > segment.meta.fingerprints
+            })
+        };
+        for (number, segment) in self.state.segments.iter().enumerate() {
+            if !is_scanned(number) {
+                pairs.extend(segment.near_many(queries, radius)?);
+            }
+        }
+        let design = join_design(queries.len() as u64, self.len().1.min(CHUNK as u64), radius);
+        let mut tables = None;
+        for chunk in self.chunks().into_iter().filter(|(number, _)| is_scanned(*number)) {
+            let tables = tables.get_or_insert_with(|| QueryTables::new(queries, &design));
+            pairs.extend(tables.join(&self.chunk(chunk)?, radius));
         }
         Ok(())
     }
+}
+
+fn check_radius(radius: u32) -> Result<()> {
+    if radius > MOST_RADIUS {
+        return Err(Error::Usage(format!("--radius {radius} is too large: 0 to {MOST_RADIUS} differing bits")));
+    }
+    Ok(())
 }
 
 fn sorted(mut pairs: Vec<(u64, u64)>) -> Vec<(u64, u64)> {

@@ -5,6 +5,7 @@ use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::candidate::design::{Cut, Design};
@@ -41,9 +42,6 @@ impl Codec {
     }
 }
 
-/// Different fingerprints between two samples of where their rows begin.
-pub(super) const GROUP_SAMPLE: u64 = 256;
-
 /// What the footer of a segment says of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct SegmentMeta {
@@ -55,6 +53,8 @@ pub(super) struct SegmentMeta {
     pub(super) id_width: usize,
     pub(super) rows: u64,
     pub(super) fingerprints: u64,
+    /// Fingerprints with several rows.
+    pub(super) repeated: u64,
     pub(super) shapes: Vec<PackedShape>,
     pub(super) deleted: u64,
     pub(super) deleted_width: usize,
@@ -72,7 +72,10 @@ pub(super) struct Segment {
     file: Arc<SegmentFile>,
     tables: Vec<(Table, Vec<u64>)>,
     ids: Ids,
-    groups: Option<(Section, Section)>,
+    /// The fingerprints with several rows, ascending.
+    repeated: Section,
+    /// How many more rows than fingerprints there are up to each of those.
+    more: Section,
     /// Rows of older segments that are no longer there.
     pub(super) deleted: HashMap<u64, Vec<Id>>,
 }
@@ -85,6 +88,9 @@ pub(super) struct Hit {
     /// Its row in table 0, if it was found there.
     pub(super) row: Option<u32>,
 }
+
+/// Numbers that are searched without looking at checksums in between.
+const NARROW: usize = 4096;
 
 /// The most bits that a radius may have.
 pub const MOST_RADIUS: u32 = 10;
@@ -123,13 +129,10 @@ impl Segment {
             tables.push((table, shape.patterns()));
         }
         let ids = Ids::open(&file, "id", meta.ids, meta.id_width, meta.rows)?;
-        let groups = (meta.fingerprints < meta.rows).then(|| (file.section("group"), file.section("group-sample")));
-        if let Some((bits, samples)) = &groups {
-            let fits = bits.len() as u64 == meta.rows.div_ceil(8)
-                && samples.len() as u64 == meta.fingerprints.div_ceil(GROUP_SAMPLE) * 4;
-            if !fits {
-                return Err(file.bad("is damaged: equal fingerprints are not where they should be"));
-            }
+        let (repeated, more) = (file.section("repeated"), file.section("repeated-more"));
+        let length = meta.repeated.checked_mul(4);
+        if [&repeated, &more].iter().any(|section| Some(section.len() as u64) != length) {
+            return Err(file.bad("is damaged: repeated fingerprints are not as many as it says"));
         }
         let mut deleted: HashMap<u64, Vec<Id>> = HashMap::new();
         if meta.deleted > 0 {
@@ -142,7 +145,7 @@ impl Segment {
                 deleted.entry(section.number(at, 8)?).or_default().push(deleted_ids.get(at as u64)?);
             }
         }
-        Ok(Segment { meta, design, file, tables, ids, groups, deleted })
+        Ok(Segment { meta, design, file, tables, ids, repeated, more, deleted })
     }
 
     pub(super) fn file(&self) -> &SegmentFile {
@@ -171,33 +174,74 @@ impl Segment {
             )));
         }
         let before = hits.len();
-        for (number, (table, patterns)) in self.tables.iter().enumerate() {
-            let shape = &self.design.tables()[number];
-            let key = shape.permute(query);
-            let prefix = !u64::MAX.unbounded_shr(shape.prefix);
-            for &pattern in patterns {
-                let probe = key ^ pattern;
-                let mut found = |row: u32, near: u64| {
-                    // Rows of the same bucket with another prefix are found by another probe.
-                    if (near ^ probe) & prefix != 0 {
-                        return;
-                    }
-                    let difference = shape.restore(near ^ key);
-                    if self.design.first_table(difference) == Some(number) {
-                        hits.push(Hit {
-                            distance: difference.count_ones(),
-                            fingerprint: query ^ difference,
-                            row: (number == 0).then_some(row),
-                        });
-                    }
-                };
-                match table {
-                    Table::Packed(table) => table.near(probe, key, radius, room, &mut found)?,
-                    Table::Huffman(table) => table.near(probe, shape.prefix, key, radius, &mut found)?,
+        for (number, shape) in self.design.tables().iter().enumerate() {
+            let mut found = |row: u32, difference: u64| {
+                hits.push(Hit {
+                    distance: difference.count_ones(),
+                    fingerprint: query ^ difference,
+                    row: (number == 0).then_some(row),
+                });
+            };
+            self.probe(number, shape.permute(query), radius, room, &mut found)?;
+            if is_any && hits.len() > before {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    /// Pairs of a query and a fingerprint within `radius`, each once, in no order. The queries are asked in the order
+    /// of each table, so that those with the same bucket find it in the cache.
+    pub(super) fn near_many(&self, queries: &[u64], radius: u32) -> Result<Vec<(u64, u64)>> {
+        let mut all = Vec::new();
+        for (number, shape) in self.design.tables().iter().enumerate() {
+            let mut keys: Vec<u64> = queries.iter().map(|&query| shape.permute(query)).collect();
+            keys.par_sort_unstable();
+            let ask = |keys: &[u64]| -> Result<Vec<(u64, u64)>> {
+                let (mut room, mut pairs) = (Room::default(), Vec::new());
+                for &key in keys {
+                    let query = shape.restore(key);
+                    self.probe(number, key, radius, &mut room, &mut |_, difference| {
+                        pairs.push((query, query ^ difference));
+                    })?;
                 }
-                if is_any && hits.len() > before {
-                    return Ok(());
+                Ok(pairs)
+            };
+            let pairs = keys.par_chunks(1 << 14).map(ask).collect::<Result<Vec<Vec<(u64, u64)>>>>()?;
+            all.extend(pairs.into_iter().flatten());
+        }
+        Ok(all)
+    }
+
+    /// Tells of everything within `radius` of a key of table `number` that no earlier table finds: its row in the table,
+    /// and the difference.
+    #[inline]
+    fn probe(
+        &self,
+        number: usize,
+        key: u64,
+        radius: u32,
+        room: &mut Room,
+        tell: &mut impl FnMut(u32, u64),
+    ) -> Result<()> {
+        let shape = &self.design.tables()[number];
+        let (table, patterns) = &self.tables[number];
+        let prefix = !u64::MAX.unbounded_shr(shape.prefix);
+        for &pattern in patterns {
+            let probe = key ^ pattern;
+            let mut found = |row: u32, near: u64| {
+                // Rows of the same bucket with another prefix are found by another probe.
+                if (near ^ probe) & prefix != 0 {
+                    return;
                 }
+                let difference = shape.restore(near ^ key);
+                if self.design.first_table(difference) == Some(number) {
+                    tell(row, difference);
+                }
+            };
+            match table {
+                Table::Packed(table) => table.near(probe, key, radius, room, &mut found)?,
+                Table::Huffman(table) => table.near(probe, shape.prefix, key, radius, &mut found)?,
             }
         }
         Ok(())
@@ -226,52 +270,21 @@ impl Segment {
 
     /// Where the ids of a row are.
     pub(super) fn positions_of(&self, row: u32) -> Result<Range<u64>> {
-        if self.groups.is_none() {
-            return Ok(u64::from(row)..u64::from(row) + 1);
+        // The first repeated fingerprint that is not before this one.
+        let count = usize::try_from(self.meta.repeated).unwrap_or(usize::MAX);
+        let (mut from, mut to) = (0, count);
+        while to - from > NARROW {
+            let middle = from.midpoint(to);
+            if self.repeated.number(middle, 4)? < u64::from(row) { from = middle + 1 } else { to = middle }
         }
-        let start = self.group_start(row)?;
-        let end =
-            if u64::from(row) + 1 < self.meta.fingerprints { self.next_group(start + 1)? } else { self.meta.rows };
-        Ok(start..end)
-    }
-
-    /// Where the rows of the `row`-th fingerprint begin.
-    fn group_start(&self, row: u32) -> Result<u64> {
-        let Some((bits, samples)) = &self.groups else { return Ok(u64::from(row)) };
-        let sample = u64::from(row) / GROUP_SAMPLE;
-        let mut position = samples.number(usize::try_from(sample).unwrap_or(usize::MAX), 4)?;
-        let mut left = u32::try_from(u64::from(row) % GROUP_SAMPLE).unwrap_or(0);
-        // Every fingerprint is a one; as many ones as are left, then the place of the next.
-        loop {
-            let word =
-                bits.number(usize::try_from(position / 64).unwrap_or(usize::MAX), 8)? & u64::MAX << (position % 64);
-            if word.count_ones() > left {
-                let mut word = word;
-                for _ in 0..left {
-                    word &= word - 1;
-                }
-                return Ok(position / 64 * 64 + u64::from(word.trailing_zeros()));
-            }
-            left -= word.count_ones();
-            position = (position / 64 + 1) * 64;
-            if position >= self.meta.rows {
-                return Ok(self.meta.rows);
-            }
-        }
-    }
-
-    /// The first row at `position` or behind it that begins a fingerprint.
-    fn next_group(&self, mut position: u64) -> Result<u64> {
-        let Some((bits, _)) = &self.groups else { return Ok(position) };
-        while position < self.meta.rows {
-            let word =
-                bits.number(usize::try_from(position / 64).unwrap_or(usize::MAX), 8)? & u64::MAX << (position % 64);
-            if word != 0 {
-                return Ok((position / 64 * 64 + u64::from(word.trailing_zeros())).min(self.meta.rows));
-            }
-            position = (position / 64 + 1) * 64;
-        }
-        Ok(self.meta.rows)
+        let (numbers, _) = self.repeated.bytes(from * 4..to * 4)?.as_chunks::<4>();
+        from += numbers.partition_point(|&number| u32::from_le_bytes(number) < row);
+        let before = if from == 0 { 0 } else { self.more.number(from - 1, 4)? };
+        let is_repeated = from < count && self.repeated.number(from, 4)? == u64::from(row);
+        let until = if is_repeated { self.more.number(from, 4)? } else { before };
+        let row = u64::from(row);
+        let end = (row + until.max(before) + 1).min(self.meta.rows);
+        Ok((row + before).min(end)..end)
     }
 
     /// The id at a position.

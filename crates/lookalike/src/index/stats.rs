@@ -75,7 +75,8 @@ impl Index {
             damaged: state.damaged.clone(),
         };
         for segment in &state.segments {
-            let is_id = |name: &str| name.starts_with("id") || name.starts_with("group") || name.starts_with("deleted");
+            let is_id =
+                |name: &str| name.starts_with("id") || name.starts_with("repeated") || name.starts_with("deleted");
             let id_bytes: u64 = segment.file().sections().filter(|(name, _)| is_id(name)).map(|(_, bytes)| bytes).sum();
             let bytes = segment.file().length();
             let tables = segment.design.tables().len();

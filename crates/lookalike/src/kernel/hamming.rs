@@ -80,23 +80,23 @@ pub fn near_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32
     near_packed_scalar(packed, rows, query, radius, found);
 }
 
-/// Appends the positions of the words that differ from `query` in at most `radius` bits, ascending, on
-/// the widest vector unit of this machine.
-pub fn near_words(words: &[u64], query: u64, radius: u32, found: &mut Vec<u32>) {
+/// Appends the positions of every query and every row that differ in at most `radius` bits, in order, on the
+/// widest vector unit of this machine.
+pub fn near_pairs(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32, u32)>) {
     #[cfg(target_arch = "x86_64")]
     {
         if has_avx512() {
             // SAFETY: the CPU has the features the function is compiled for.
-            unsafe { avx512_words(words, query, radius, found) };
+            unsafe { avx512_pairs(queries, rows, radius, found) };
             return;
         }
         if std::arch::is_x86_feature_detected!("popcnt") {
             // SAFETY: as above.
-            unsafe { popcnt_words(words, query, radius, found) };
+            unsafe { popcnt_pairs(queries, rows, radius, found) };
             return;
         }
     }
-    near_words_scalar(words, query, radius, found);
+    near_pairs_scalar(queries, rows, radius, found);
 }
 
 /// The definition of [`near_packed`], in plain Rust for any machine.
@@ -109,12 +109,14 @@ pub fn near_packed_scalar(packed: Packed<'_>, rows: Range<u32>, query: u64, radi
     }
 }
 
-/// The definition of [`near_words`], in plain Rust for any machine.
+/// The definition of [`near_pairs`], in plain Rust for any machine.
 #[inline(always)]
-pub fn near_words_scalar(words: &[u64], query: u64, radius: u32, found: &mut Vec<u32>) {
-    for (at, &word) in (0..).zip(words) {
-        if (word ^ query).count_ones() <= radius {
-            found.push(at);
+pub fn near_pairs_scalar(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32, u32)>) {
+    for (query_at, &query) in (0..).zip(queries) {
+        for (row_at, &row) in (0..).zip(rows) {
+            if (row ^ query).count_ones() <= radius {
+                found.push((query_at, row_at));
+            }
         }
     }
 }
@@ -133,8 +135,8 @@ fn popcnt_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, 
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
-fn popcnt_words(words: &[u64], query: u64, radius: u32, found: &mut Vec<u32>) {
-    near_words_scalar(words, query, radius, found);
+fn popcnt_pairs(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32, u32)>) {
+    near_pairs_scalar(queries, rows, radius, found);
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -197,26 +199,37 @@ fn avx512_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
 #[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)] // bits are bits; rows are 32 bits
-fn avx512_words(words: &[u64], query: u64, radius: u32, found: &mut Vec<u32>) {
+fn avx512_pairs(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32, u32)>) {
     use std::arch::x86_64::{
-        _mm512_cmple_epu64_mask, _mm512_loadu_si512, _mm512_popcnt_epi64, _mm512_set1_epi64, _mm512_xor_si512,
+        _mm512_cmple_epu64_mask, _mm512_loadu_si512, _mm512_mask_cmple_epu64_mask, _mm512_maskz_loadu_epi64,
+        _mm512_popcnt_epi64, _mm512_set1_epi64, _mm512_xor_si512,
     };
-    let query_lanes = _mm512_set1_epi64(query as i64);
     let most = _mm512_set1_epi64(i64::from(radius));
-    let (groups, rest) = words.as_chunks::<8>();
-    for (group, lanes) in (0u32..).zip(groups) {
-        // SAFETY: a group has 64 bytes.
-        let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
-        let mut near = _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(lanes, query_lanes)), most);
-        while near != 0 {
-            found.push(group * 8 + near.trailing_zeros());
-            near &= near - 1;
+    let (groups, rest) = rows.as_chunks::<8>();
+    let rest_lanes = (1u8 << rest.len()) - 1;
+    for (query_at, &query) in (0..).zip(queries) {
+        let query = _mm512_set1_epi64(query as i64);
+        let mut tell = |group: u32, mut near: u8| {
+            while near != 0 {
+                found.push((query_at, group * 8 + near.trailing_zeros()));
+                near &= near - 1;
+            }
+        };
+        for (group, lanes) in (0u32..).zip(groups) {
+            // SAFETY: a group has 64 bytes.
+            let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
+            let near = _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(lanes, query)), most);
+            if near != 0 {
+                tell(group, near);
+            }
+        }
+        if rest_lanes != 0 {
+            // SAFETY: only the lanes that are in the rest are loaded.
+            let lanes = unsafe { _mm512_maskz_loadu_epi64(rest_lanes, rest.as_ptr().cast()) };
+            let distance = _mm512_popcnt_epi64(_mm512_xor_si512(lanes, query));
+            tell(groups.len() as u32, _mm512_mask_cmple_epu64_mask(rest_lanes, distance, most));
         }
     }
-    let done = groups.len() as u32 * 8;
-    let before = found.len();
-    near_words_scalar(rest, query, radius, found);
-    found[before..].iter_mut().for_each(|at| *at += done);
 }
 
 #[cfg(test)]
@@ -262,10 +275,15 @@ mod tests {
                 kernel(packed, rows.clone(), query, radius, &mut found);
                 prop_assert_eq!(&found, &expected);
             }
-            let expected: Vec<u32> = (0..count).filter(near).collect();
-            for kernel in [near_words, near_words_scalar] {
+            let queries = [query, !query, numbers[0]];
+            let mut expected = Vec::new();
+            for (query_at, query) in (0..).zip(queries) {
+                let near = (0..count).filter(|&at| (numbers[at as usize] ^ query).count_ones() <= radius);
+                expected.extend(near.map(|at| (query_at, at)));
+            }
+            for kernel in [near_pairs, near_pairs_scalar] {
                 let mut found = Vec::new();
-                kernel(&numbers, query, radius, &mut found);
+                kernel(&queries, &numbers, radius, &mut found);
                 prop_assert_eq!(&found, &expected);
             }
         }
