@@ -171,7 +171,7 @@ pub(crate) fn run(arguments: &HammingArguments) -> Result<()> {
             fs::remove_dir_all(&directory)?;
         }
     }
-    let mut some: Vec<u64> = rows.iter().take(*join_rows).copied().collect();
+    let mut some: Vec<u64> = (0..*join_rows).map(|_| random.number()).collect();
     for at in 0..some.len() / 1000 {
         let planted = u32::try_from(at % 4).unwrap_or(0);
         let near = flipped(some[at], planted, &mut random);

@@ -7,6 +7,7 @@ use lookalike::config::Keep;
 use lookalike::read::{Format, MimeTypes, Statuses};
 use lookalike::size::parse_bytes;
 
+use crate::index_args::{IndexArguments, PlanArguments};
 use crate::names::{
     ClusterName, GuessName, MaskName, MatchingName, MethodName, ScopeName, SiteName, WeightsName, WithinName,
 };
@@ -33,6 +34,10 @@ pub(crate) enum Command {
     Recluster(ReclusterArguments),
     /// What every method, at its defaults, says of two pages, and where they differ
     Compare(CompareArguments),
+    /// Fingerprints on disk: which rows are near this one?
+    Index(IndexArguments),
+    /// Table designs for an index, with what each costs in bytes and time
+    Plan(PlanArguments),
     /// Print a completion script for a shell
     Completions {
         /// The shell

@@ -3,9 +3,12 @@
 mod args;
 mod compare;
 mod dedup;
+mod index;
+mod index_args;
 mod method;
 mod names;
 mod pages;
+mod plan;
 mod progress;
 mod recluster;
 mod table;
@@ -27,6 +30,8 @@ pub(crate) enum Ending {
     Done,
     /// Done, but records were skipped.
     Skipped,
+    /// Done, and the answer is no.
+    No,
 }
 
 const FAILED: u8 = 1;
@@ -37,6 +42,7 @@ fn main() -> ExitCode {
     match run(Arguments::parse()) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Skipped) => ExitCode::from(SKIPPED),
+        Ok(Ending::No) => ExitCode::from(FAILED),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             // If standard error is gone too, there is nobody left to tell.
@@ -52,6 +58,8 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Dedup(arguments) => dedup::run(*arguments),
         Command::Recluster(arguments) => recluster::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Index(arguments) => index::run(arguments.command),
+        Command::Plan(arguments) => plan::run(&arguments),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { directory } => pages::man(directory.as_deref()),
     }

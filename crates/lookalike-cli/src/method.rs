@@ -6,7 +6,7 @@ use lookalike::read::CaptureFilter;
 use lookalike::text::Scope;
 use lookalike::text::site::SiteRule;
 
-use crate::args::{DedupArguments, MethodArguments, SpotArguments};
+use crate::args::{DedupArguments, MethodArguments, ReadingArguments, SpotArguments};
 use crate::dedup::cluster_mode;
 use crate::names::{GuessName, MatchingName, MethodName, ScopeName, SiteName, WeightsName, WithinName};
 
@@ -15,19 +15,23 @@ pub(crate) fn config(arguments: &DedupArguments) -> Result<Config, Error> {
     let mut config = of_method(&arguments.method)?;
     config.cluster = cluster_mode(arguments.groups.cluster);
     config.keep = arguments.groups.keep.clone();
-    config.max_page_bytes = arguments.reading.max_page;
-    config.captures =
-        CaptureFilter { statuses: arguments.reading.status.clone(), types: arguments.reading.types.clone() };
-    config.scope = scope(arguments.reading.content);
-    config.scripts = arguments.reading.scripts;
-    config.format = arguments.reading.format;
-    config.fields = Fields {
-        id: arguments.reading.id_field.clone(),
-        text: arguments.reading.text_field.clone(),
-        url: arguments.reading.url_field.clone(),
-        date: arguments.reading.date_field.clone(),
-    };
+    read_as(&mut config, &arguments.reading);
     Ok(config)
+}
+
+/// How pages are read.
+pub(crate) fn read_as(config: &mut Config, reading: &ReadingArguments) {
+    config.max_page_bytes = reading.max_page;
+    config.captures = CaptureFilter { statuses: reading.status.clone(), types: reading.types.clone() };
+    config.scope = scope(reading.content);
+    config.scripts = reading.scripts;
+    config.format = reading.format;
+    config.fields = Fields {
+        id: reading.id_field.clone(),
+        text: reading.text_field.clone(),
+        url: reading.url_field.clone(),
+        date: reading.date_field.clone(),
+    };
 }
 
 fn of_method(arguments: &MethodArguments) -> Result<Config, Error> {
@@ -146,7 +150,7 @@ fn method(name: MethodName) -> Method {
     }
 }
 
-fn weights(name: WeightsName) -> Weights {
+pub(crate) fn weights(name: WeightsName) -> Weights {
     match name {
         WeightsName::None => Weights::None,
         WeightsName::Tf => Weights::Tf,

@@ -1,6 +1,8 @@
 //! Values of arguments that are chosen from a list.
 
 use clap::ValueEnum;
+use lookalike::index::fingerprints::Notation;
+use lookalike::index::{Codec, IdKind};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MethodName {
@@ -90,4 +92,52 @@ pub(crate) enum ScopeName {
     Core,
     /// What a reader view would show; slow
     Main,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum NotationName {
+    /// Up to 16 hexadecimal digits
+    Hex,
+    /// Numbers from 0 to 2^64 - 1; negative ones stand for their bits
+    Decimal,
+}
+
+pub(crate) fn notation(name: NotationName) -> Notation {
+    match name {
+        NotationName::Hex => Notation::Hex,
+        NotationName::Decimal => Notation::Decimal,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum IdKindName {
+    /// Whole numbers, a few bytes each
+    Number,
+    /// Anything
+    Text,
+}
+
+pub(crate) fn id_kind_of(name: IdKindName) -> IdKind {
+    match name {
+        IdKindName::Number => IdKind::Number,
+        IdKindName::Text => IdKind::Text,
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CodecName {
+    /// Eight bytes a fingerprint
+    Raw,
+    /// The code of Manku et al. (2007)
+    Huffman,
+    /// Smallest, and as fast as raw
+    EliasFano,
+}
+
+pub(crate) fn codec(name: CodecName) -> Codec {
+    match name {
+        CodecName::Raw => Codec::Raw,
+        CodecName::Huffman => Codec::Huffman,
+        CodecName::EliasFano => Codec::EliasFano,
+    }
 }

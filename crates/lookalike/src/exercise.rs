@@ -1,4 +1,4 @@
-//! Readers and the text stage on any bytes at all, in one thread: what fuzzing calls, and the tests that
+//! Readers, the text stage and segments on any bytes at all, in one thread: what fuzzing calls, and the tests that
 //! replay what it found. Nothing here is for users.
 
 use std::collections::BTreeMap;
@@ -107,4 +107,10 @@ pub fn page(bytes: &[u8], charset: Option<&str>) -> usize {
 #[must_use]
 pub fn response(bytes: &[u8]) -> usize {
     crate::read::response_body_bytes(bytes, MAX_PAGE_BYTES)
+}
+
+/// Opens bytes as a segment of an index and asks it everything there is to ask; returns how many rows were found.
+/// With `sealed`, the checksums are made to fit first, so that what is behind them is met.
+pub fn segment(bytes: &[u8], sealed: bool) -> usize {
+    crate::index::exercise(bytes, sealed)
 }

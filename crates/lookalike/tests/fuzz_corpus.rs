@@ -41,6 +41,25 @@ fn pages_and_responses_survive_their_corpus() {
     assert!(each("http", |bytes| exercise::response(&bytes)) > 0);
 }
 
+#[test]
+fn segments_survive_their_corpus_and_whole_ones_find_rows() {
+    let found = each("segment", |bytes| exercise::segment(&bytes[1..], bytes[0] & 1 == 1));
+    assert!(found > 100, "{found}");
+    // Every byte changed, behind checksums that fit.
+    each("segment", |bytes| {
+        let mut changed = bytes.clone();
+        (1..bytes.len())
+            .step_by(7)
+            .map(|at| {
+                changed[at] = changed[at].wrapping_mul(31).wrapping_add(at.to_le_bytes()[0]);
+                let found = exercise::segment(&changed[1..], true);
+                changed[at] = bytes[at];
+                found
+            })
+            .sum()
+    });
+}
+
 /// Whatever a file is said to be, it is read to its end.
 #[test]
 fn every_reader_survives_the_files_of_all_others() {

@@ -9,6 +9,7 @@ mod crawl_damage;
 mod dedup;
 mod formats;
 mod help;
+mod index;
 mod methods;
 mod resume;
 mod same_bytes;

@@ -46,6 +46,8 @@ struct Bucketed {
     starts: Vec<u32>,
 }
 
+/// Fingerprints of a bucket that are compared with the rest of it at a time.
+const FEW: usize = 16;
 /// Keys of a bucket that are worth a bucket of their own.
 const BUCKET: u64 = 8;
 /// The first bits of a key that make a bucket, at the most.
@@ -132,12 +134,17 @@ impl<'d> QueryTables<'d> {
         self.in_all_tables(|number, queries| {
             let (mut pairs, mut found) = (Vec::new(), Vec::new());
             for bucket in 0..queries.starts.len() - 1 {
-                let near = queries.bucket(bucket);
-                self.join_bucket(number, near, near, radius, &mut found, &mut |left, right| {
-                    if left < right {
-                        pairs.push((left, right));
-                    }
-                });
+                let mut rest = queries.bucket(bucket);
+                while !rest.is_empty() {
+                    // A few with all that follow.
+                    let few = &rest[..rest.len().min(FEW)];
+                    self.join_bucket(number, few, rest, radius, &mut found, &mut |(query, row), left, right| {
+                        if query < row {
+                            pairs.push((left.min(right), left.max(right)));
+                        }
+                    });
+                    rest = &rest[few.len()..];
+                }
             }
             pairs
         })
@@ -149,7 +156,7 @@ impl<'d> QueryTables<'d> {
         pairs.concat()
     }
 
-    /// Tells of the pairs of a bucket, unless an earlier table has them.
+    /// Tells of the pairs of a bucket, where and what, unless an earlier table has them.
     fn join_bucket(
         &self,
         number: usize,
@@ -157,17 +164,17 @@ impl<'d> QueryTables<'d> {
         near: &[u64],
         radius: u32,
         found: &mut Vec<(u32, u32)>,
-        tell: &mut impl FnMut(u64, u64),
+        tell: &mut impl FnMut((u32, u32), u64, u64),
     ) {
         let shape = &self.design.tables()[number];
         found.clear();
         near_pairs(queries, near, radius, found);
         for &(query, row) in &*found {
-            let query = queries[query as usize];
-            let difference = shape.restore(near[row as usize] ^ query);
+            let key = queries[query as usize];
+            let difference = shape.restore(near[row as usize] ^ key);
             if self.design.first_table(difference) == Some(number) {
-                let query = shape.restore(query);
-                tell(query, query ^ difference);
+                let left = shape.restore(key);
+                tell((query, row), left, left ^ difference);
             }
         }
     }
@@ -189,7 +196,7 @@ impl<'d> QueryTables<'d> {
             for (within, row_end) in row_ends.into_iter().enumerate() {
                 let (queries, near) = (queries.bucket(part << late | within), &rows[row_from..row_end]);
                 row_from = row_end;
-                self.join_bucket(number, queries, near, radius, &mut found, &mut |left, right| {
+                self.join_bucket(number, queries, near, radius, &mut found, &mut |_, left, right| {
                     pairs.push((left, right));
                 });
             }

@@ -14,7 +14,7 @@ use crate::index::ids::{Id, IdKind, Waiting};
 use crate::index::packed::{PackedShape, PackedWriter};
 use crate::index::segment::{Codec, SegmentMeta};
 use crate::index::segment_file::SegmentWriter;
-use crate::index::sort::{Item, Row, Sorted, Sorter};
+use crate::index::sort::{Item, Keys, Room, Row, Sorted, Sorter};
 use crate::spill::{Fixed, Scratch, Spill};
 
 /// Rows of a segment at the most.
@@ -34,7 +34,7 @@ impl SegmentBuilder {
     /// A builder that may use `memory_bytes` and puts what does not fit into files in `directory`.
     pub(super) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> SegmentBuilder {
         SegmentBuilder {
-            sorter: Sorter::new(directory, "rows", memory_bytes / 2),
+            sorter: Sorter::new(directory, "rows", memory_bytes / 2, Room::default()),
             ids: Waiting::new(kind, directory, memory_bytes / 4),
             kind,
             deleted: Vec::new(),
@@ -72,22 +72,28 @@ impl SegmentBuilder {
         let rows = sorter.count();
         let sorted = sorter.finish()?;
         let mut out = SegmentWriter::new(out, path)?;
-        let id_width =
-            ids.write("id", rows, &mut |tell| sorted.for_each(&mut |row: Row| tell(row.id)), &directory, &mut out)?;
+        let id_width = ids.write(
+            "id",
+            rows,
+            |tell| sorted.for_each(&mut |rows: &[Row]| rows.iter().try_for_each(|row| tell(row.id))),
+            &directory,
+            &mut out,
+        )?;
         let (keys, repeated) = write_repeats(&sorted, &directory, memory_bytes / 4, &mut out)?;
         drop(sorted);
         let fingerprints = keys.len();
         let design = choose(fingerprints)?;
-        let mut shapes = Vec::new();
+        let (mut shapes, mut room) = (Vec::new(), Room::default());
         for (number, table) in design.tables().iter().enumerate() {
             if number == 0 {
                 shapes.extend(write_table(codec, number, fingerprints, table.prefix, &keys, &mut out)?);
                 continue;
             }
-            let mut sorter = Sorter::<u64>::new(&directory, "keys", memory_bytes / 2);
-            for_each(&keys, &mut |key| sorter.push(table.permute(key)))?;
+            let mut sorter = Sorter::new(&directory, "keys", memory_bytes / 2, room);
+            keys.each(&mut |keys| keys.iter().try_for_each(|&key| sorter.push(table.permute(key))))?;
             let sorted = sorter.finish()?;
             shapes.extend(write_table(codec, number, fingerprints, table.prefix, &sorted, &mut out)?);
+            room = sorted.into_room();
         }
         let deleted_width = write_deleted(&deleted, kind, &directory, &mut out)?;
         out.finish(SegmentMeta {
@@ -107,36 +113,6 @@ impl SegmentBuilder {
     }
 }
 
-/// Keys in order, as often as wanted.
-trait Keys {
-    fn each(&self, tell: &mut dyn FnMut(u64) -> Result<()>) -> Result<()>;
-}
-
-impl Keys for Sorted<u64> {
-    fn each(&self, tell: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        self.for_each(tell)
-    }
-}
-
-impl Keys for Spill<u64> {
-    fn each(&self, tell: &mut dyn FnMut(u64) -> Result<()>) -> Result<()> {
-        for_each(self, tell)
-    }
-}
-
-fn for_each(keys: &Spill<u64>, tell: &mut (impl FnMut(u64) -> Result<()> + ?Sized)) -> Result<()> {
-    let mut scratch = Scratch::default();
-    let mut from = 0;
-    while from < keys.len() {
-        let to = (from + (1 << 17)).min(keys.len());
-        for &key in keys.read(from..to, &mut scratch)? {
-            tell(key)?;
-        }
-        from = to;
-    }
-    Ok(())
-}
-
 fn write_table<W: Write>(
     codec: Codec,
     number: usize,
@@ -149,12 +125,12 @@ fn write_table<W: Write>(
         Codec::Raw => PackedShape::raw(rows, prefix),
         Codec::EliasFano => PackedShape::elias_fano(rows, prefix),
         Codec::Huffman => {
-            huffman::write(number, &mut |tell| keys.each(tell), out)?;
+            huffman::write(number, keys, out)?;
             return Ok(None);
         }
     };
     let mut table = PackedWriter::new(shape, number, out)?;
-    keys.each(&mut |key| table.push(key, out))?;
+    keys.each(&mut |keys| table.push(keys, out))?;
     table.finish(out)?;
     Ok(Some(shape))
 }
@@ -174,7 +150,7 @@ fn write_repeats<W: Write>(
     let (mut before, mut extra, mut last) = (None, 0u32, None);
     let mut count = 0u32;
     let mut buffer: Vec<u64> = Vec::with_capacity(4096);
-    sorted.for_each(&mut |row: Row| {
+    let mut take = |row: Row| {
         if before.replace(row.key()) == Some(row.key()) {
             extra += 1;
             last = Some(count - 1);
@@ -191,7 +167,8 @@ fn write_repeats<W: Write>(
             buffer.clear();
         }
         Ok(())
-    })?;
+    };
+    sorted.for_each(&mut |rows| rows.iter().try_for_each(|&row| take(row)))?;
     if let Some(last) = last {
         repeated.append(&[last])?;
         more.append(&[extra])?;
@@ -228,5 +205,5 @@ fn write_deleted<W: Write>(
     let bytes: Vec<u8> = deleted.iter().flat_map(|(fingerprint, _)| fingerprint.to_le_bytes()).collect();
     out.section("deleted", &bytes)?;
     let count = deleted.len() as u64;
-    waiting.write("deleted-id", count, &mut |tell| places.iter().try_for_each(|&place| tell(place)), directory, out)
+    waiting.write("deleted-id", count, |tell| places.iter().try_for_each(|&place| tell(place)), directory, out)
 }

@@ -167,7 +167,7 @@ impl<'a> FingerprintReader<'a> {
             }
             match split(&line, self.notation) {
                 Some((fingerprint, id)) => {
-                    self.row(fingerprint, id, || format!("{}: line {record}", path.display()))?
+                    self.row(fingerprint, id, || format!("{}: line {record}", path.display()))?;
                 }
                 None => self.skip(path, record, Some(at), line.trim_ascii_end()),
             }

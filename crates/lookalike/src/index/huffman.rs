@@ -13,6 +13,7 @@ use std::sync::Arc;
 use crate::error::Result;
 use crate::index::packed::BitWriter;
 use crate::index::segment_file::{Section, SegmentFile, SegmentWriter};
+use crate::index::sort::Keys;
 
 /// Bytes of a block.
 const BLOCK: usize = 1024;
@@ -72,35 +73,33 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [(u64, u32); SYMBOLS] {
     codes
 }
 
-/// Writes a table; `each` goes through the keys, and is called twice.
-pub(super) fn write<W: Write>(
-    table: usize,
-    each: &mut dyn FnMut(&mut dyn FnMut(u64) -> Result<()>) -> Result<()>,
-    out: &mut SegmentWriter<W>,
-) -> Result<()> {
+/// Writes a table.
+pub(super) fn write<W: Write>(table: usize, keys: &impl Keys, out: &mut SegmentWriter<W>) -> Result<()> {
     let mut counts = [0u64; SYMBOLS];
     let mut before = None;
-    each(&mut |key| {
-        if let Some(before) = before.replace(key) {
-            counts[place(before, key)] += 1;
+    keys.each(&mut |keys| {
+        for &key in keys {
+            if let Some(before) = before.replace(key) {
+                counts[place(before, key)] += 1;
+            }
         }
         Ok(())
     })?;
     let lengths = code_lengths(&counts);
     let codes = codes(&lengths);
-    let (mut keys, mut firsts) = (Vec::new(), Vec::new());
+    let (mut last_keys, mut firsts) = (Vec::new(), Vec::new());
     let (mut row, mut before, mut bits) = (0u32, 0u64, 0usize);
     let mut block = BitWriter::default();
     out.begin(format!("block.{table}"))?;
     let mut end = |block: &mut BitWriter, last: u64| {
-        keys.extend_from_slice(&last.to_le_bytes());
+        last_keys.extend_from_slice(&last.to_le_bytes());
         block.finish();
         block.bytes.resize(BLOCK, 0);
         out.write(&block.bytes)?;
         block.bytes.clear();
         Ok::<(), crate::error::Error>(())
     };
-    each(&mut |key| {
+    let mut put = |key: u64| {
         let h = if row == 0 { 0 } else { place(before, key) };
         let (code, length) = codes[h];
         let needed = length as usize + h;
@@ -119,13 +118,14 @@ pub(super) fn write<W: Write>(
         before = key;
         row += 1;
         Ok(())
-    })?;
+    };
+    keys.each(&mut |keys| keys.iter().try_for_each(|&key| put(key)))?;
     if row > 0 {
         end(&mut block, before)?;
     }
     firsts.extend_from_slice(&row.to_le_bytes());
     out.section(format!("code.{table}"), &lengths)?;
-    out.section(format!("key.{table}"), &keys)?;
+    out.section(format!("key.{table}"), &last_keys)?;
     out.section(format!("first.{table}"), &firsts)
 }
 
@@ -204,11 +204,10 @@ impl HuffmanTable {
             let at = from + u32::try_from(share).unwrap_or(0).min(to - from - 1);
             let found = self.key_of(at)?;
             if found < key {
-                (from, low) = (at + 1, found)
+                (from, low) = (at + 1, found);
             } else {
-                (to, high) = (at, found)
+                (to, high) = (at, found);
             }
-            // Close by: the answer is at one of the two ends more often than in between.
             steps += 1;
         }
         Ok(from)

@@ -76,6 +76,8 @@ pub(super) enum Waiting {
 
 /// Bytes of a text that are read at once; most are shorter.
 const READ: u64 = 124;
+/// Bytes that are collected before they are written.
+const WRITE: usize = 64 << 10;
 
 impl Waiting {
     pub(super) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> Waiting {
@@ -120,13 +122,22 @@ impl Waiting {
         &mut self,
         name: &str,
         count: u64,
-        each: &mut dyn FnMut(&mut dyn FnMut(u64) -> Result<()>) -> Result<()>,
+        each: impl FnOnce(&mut dyn FnMut(u64) -> Result<()>) -> Result<()>,
         directory: &Path,
         out: &mut SegmentWriter<W>,
     ) -> Result<usize> {
         out.begin(name)?;
         if let Some(width) = self.number_width() {
-            each(&mut |id| out.write(&id.to_le_bytes()[..width]))?;
+            let mut bytes = Vec::with_capacity(WRITE + 8);
+            each(&mut |id| {
+                bytes.extend_from_slice(&id.to_le_bytes()[..width]);
+                if bytes.len() >= WRITE {
+                    out.write(&bytes)?;
+                    bytes.clear();
+                }
+                Ok(())
+            })?;
+            out.write(&bytes)?;
             return Ok(width);
         }
         let Waiting::Texts(texts) = self else { return Ok(0) };

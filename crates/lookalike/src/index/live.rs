@@ -162,9 +162,9 @@ impl Index {
         let state = self.state.load_full();
         let from = state.segments.iter().position(|segment| !is_in_file(segment)).unwrap_or(state.segments.len());
         if from < state.segments.len() {
-            self.merge(from..state.segments.len(), true)?;
+            return self.merge(from..state.segments.len(), true);
         }
-        Ok(())
+        if Manifest::path(&self.directory).exists() { Ok(()) } else { self.write_manifest(&state.segments) }
     }
 
     /// Merges segments of like size, until there are none; gives how many merges that took.

@@ -12,6 +12,7 @@ mod huffman;
 mod ids;
 mod live;
 mod manifest;
+mod matches;
 mod packed;
 pub mod pages;
 pub mod planner;
@@ -24,6 +25,7 @@ pub mod stats;
 pub use ids::{Id, IdKind};
 pub use live::{Bulk, Merging};
 pub use manifest::{IndexConfig, Meaning};
+pub use matches::Told;
 pub use packed::PackedShape;
 pub use reader::{Answer, Match, Reader};
 pub use segment::{Codec, MOST_RADIUS};
@@ -45,6 +47,19 @@ const BUILDING: &str = "building";
 const LOCK: &str = "lock";
 
 /// An index.
+///
+/// ```
+/// use lookalike::index::{Id, IdKind, Index, IndexConfig};
+///
+/// # let directory = tempfile::tempdir()?;
+/// # let directory = directory.path();
+/// let index = Index::create(directory, IndexConfig::given(IdKind::Text, 3), 1 << 30, false)?;
+/// index.insert(&[(0x0123_4567_89ab_cdef, Id::from("page-1"))])?;
+/// let answer = index.reader().query(0x0123_4567_89ab_cdee, 3, 10)?;
+/// assert_eq!((answer.count, answer.matches[0].distance), (1, 1));
+/// index.flush()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub struct Index {
     directory: PathBuf,
     config: IndexConfig,
@@ -81,7 +96,8 @@ pub struct OpenOptions {
 }
 
 impl Index {
-    /// Makes an empty index in `directory`, which must not hold one unless `replace` is set.
+    /// Makes an empty index in `directory`, which must not hold one unless `replace` is set. A new one is there for
+    /// others when something was written to it.
     ///
     /// # Errors
     /// When there is one, when the directory holds other things, or when it cannot be written.
@@ -97,14 +113,19 @@ impl Index {
             )));
         }
         let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
-        if !holds_index && !replace && entries.flatten().any(|entry| entry.file_name() != LOCK) {
+        if !holds_index
+            && !replace
+            && entries.flatten().any(|entry| entry.file_name() != LOCK && entry.file_name() != BUILDING)
+        {
             return Err(Error::Usage(format!(
                 "{}: the directory holds other things; choose another, or use --force (they stay)",
                 directory.display()
             )));
         }
-        let manifest = Manifest::new(config.clone());
-        manifest.write(directory)?;
+        let manifest = Manifest::new(config);
+        if holds_index {
+            manifest.write(directory)?;
+        }
         Index::with(directory, manifest, Some(lock), OpenOptions { write: true, memory_bytes, skip_damaged: false })
     }
 
@@ -126,7 +147,12 @@ impl Index {
         let hash = manifest.config.hash();
         let (mut segments, mut damaged) = (Vec::new(), Vec::new());
         for name in &manifest.segments {
-            match open_segment(&directory.join(name), hash) {
+            let whole = open_segment(&directory.join(name), hash).and_then(|segment| match options.skip_damaged {
+                // Damage that would be met later must be known now.
+                true => segment.file().check_all().into_iter().next().map_or(Ok(segment), Err),
+                false => Ok(segment),
+            });
+            match whole {
                 Ok(segment) => segments.push(Arc::new(segment)),
                 Err(error) if options.skip_damaged => damaged.push(error.to_string()),
                 Err(Error::BadSegment { path, reason }) => {
@@ -196,6 +222,28 @@ fn lock(directory: &Path) -> Result<File> {
         Err(TryLockError::WouldBlock) => Err(Error::IndexLocked { path: directory.to_path_buf() }),
         Err(TryLockError::Error(cause)) => Err(Error::Io { path, action: "lock", cause }),
     }
+}
+
+/// What fuzzing calls: any bytes as a segment.
+pub(crate) fn exercise(bytes: &[u8], sealed: bool) -> usize {
+    let bytes = if sealed { segment_file::seal(bytes) } else { bytes.to_vec() };
+    let Ok(segment) = Segment::in_memory(bytes) else { return 0 };
+    let (mut room, mut hits, mut keys) = (packed::Room::default(), Vec::new(), Vec::new());
+    // Whatever it answers, it answers.
+    let _ = segment.decode(0..segment.fingerprints().min(1000), &mut keys);
+    let queries = keys.iter().copied().take(50).chain([0, u64::MAX, 0x0123_4567_89ab_cdef]);
+    for query in queries.collect::<Vec<u64>>() {
+        let _ = segment.near(query, segment.design.radius(), false, &mut room, &mut hits);
+        let _ = segment.find(query);
+        hits.truncate(1000);
+    }
+    for hit in &hits {
+        if let Ok(positions) = segment.positions(hit) {
+            let _ = segment.id(positions.start);
+        }
+    }
+    let wrong = if segment.design.radius() <= 3 { segment.verify().len() } else { 0 };
+    hits.len() + wrong
 }
 
 #[cfg(test)]

@@ -129,20 +129,27 @@ impl PackedWriter {
         })
     }
 
-    /// The next key, larger than the one before.
-    pub(super) fn push<W: Write>(&mut self, key: u64, out: &mut SegmentWriter<W>) -> Result<()> {
-        self.go_to(self.shape.bucket_of(key));
-        if self.shape.high_bits > 0 {
-            let high = self.shape.high_of(key);
-            self.high.zeros(high - self.next_high);
-            self.next_high = high;
-            self.high.put(1, 1);
-        }
-        self.low.put(key & self.shape.low_mask(), self.shape.low_bits);
-        self.rows += 1;
-        if self.low.bytes.len() >= LOW_BYTES {
-            out.write(&self.low.bytes)?;
-            self.low.bytes.clear();
+    /// The next keys, each larger than the one before.
+    pub(super) fn push<W: Write>(&mut self, keys: &[u64], out: &mut SegmentWriter<W>) -> Result<()> {
+        let shape = self.shape;
+        for some in keys.chunks(1024) {
+            for &key in some {
+                let bucket = shape.bucket_of(key);
+                if bucket >= self.next_bucket {
+                    self.go_to(bucket);
+                }
+                if shape.high_bits > 0 {
+                    let high = shape.high_of(key);
+                    self.high.zeros_and_one(high - self.next_high);
+                    self.next_high = high;
+                }
+                self.low.put(key & shape.low_mask(), shape.low_bits);
+                self.rows += 1;
+            }
+            if self.low.bytes.len() >= LOW_BYTES {
+                out.write(&self.low.bytes)?;
+                self.low.bytes.clear();
+            }
         }
         Ok(())
     }
@@ -188,6 +195,17 @@ impl BitWriter {
         self.bytes.extend_from_slice(&self.open.to_le_bytes());
         self.open = bits.unbounded_shr(64 - self.used);
         self.used = used - 64;
+    }
+
+    /// Zeros, and a one behind them.
+    #[inline]
+    fn zeros_and_one(&mut self, zeros: u64) {
+        if zeros < 64 {
+            self.put(1 << zeros, u32::try_from(zeros).unwrap_or(0) + 1);
+        } else {
+            self.zeros(zeros);
+            self.put(1, 1);
+        }
     }
 
     pub(super) fn zeros(&mut self, mut count: u64) {

@@ -272,6 +272,36 @@ impl Reader {
         Ok(sorted(pairs))
     }
 
+    /// Fingerprints with several rows, in no order, perhaps more than once.
+    pub(super) fn repeated(&self) -> Result<Vec<u64>> {
+        let mut repeated = Vec::new();
+        for segment in &self.state.segments {
+            segment.repeated_fingerprints(&mut repeated)?;
+        }
+        let mut tail: Vec<u64> = self.state.tail.rows.iter().map(|row| row.0).collect();
+        tail.sort_unstable();
+        repeated.extend(tail.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]));
+        // The same in two segments.
+        let chunks = self.chunks();
+        for (at, &left) in chunks.iter().enumerate() {
+            let others = chunks[at + 1..].iter().filter(|right| right.0 != left.0);
+            let left = if others.clone().count() > 0 { self.chunk(left)? } else { Vec::new() };
+            for &right in others {
+                let right = self.chunk(right)?;
+                let mut from = 0;
+                for &fingerprint in &left {
+                    while right.get(from).is_some_and(|&other| other < fingerprint) {
+                        from += 1;
+                    }
+                    if right.get(from) == Some(&fingerprint) {
+                        repeated.push(fingerprint);
+                    }
+                }
+            }
+        }
+        Ok(repeated)
+    }
+
     /// Compares `queries`, at most a chunk, with everything stored. Few queries are looked up in the tables of a
     /// segment, in the order of each; for many, or a radius beyond its tables, tables are made over the queries and
     /// the stored fingerprints go by (Manku et al. 2007, §3.3).

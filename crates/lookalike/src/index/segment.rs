@@ -13,6 +13,7 @@ use crate::error::{Error, Result};
 use crate::index::huffman::HuffmanTable;
 use crate::index::ids::{Id, IdKind, Ids};
 use crate::index::packed::{PackedShape, PackedTable, Room};
+use crate::index::planner::{self, Budget};
 use crate::index::segment_file::{Section, SegmentFile};
 
 /// How the keys of a table are stored.
@@ -167,10 +168,13 @@ impl Segment {
         hits: &mut Vec<Hit>,
     ) -> Result<()> {
         if radius > self.design.radius() {
+            let design = planner::choose(self.meta.fingerprints, radius, Budget::default())?.design;
             return Err(Error::Usage(format!(
-                "radius {radius} is more than the tables of {} find, which is {}; build the index again with --radius {radius} (lookalike plan --radius {radius} shows the designs)",
+                "radius {radius} is more than the {} that the tables of {} serve; build the index again with --radius {radius} (which would take the design {}, {} tables)",
+                self.design.radius(),
                 self.file.path().display(),
-                self.design.radius()
+                design.cut(),
+                design.tables().len()
             )));
         }
         let before = hits.len();
@@ -287,6 +291,28 @@ impl Segment {
         Ok((row + before).min(end)..end)
     }
 
+    /// Appends the fingerprints with several rows.
+    pub(super) fn repeated_fingerprints(&self, fingerprints: &mut Vec<u64>) -> Result<()> {
+        let (mut keys, mut from, mut next) = (Vec::new(), 0, 0);
+        let count = usize::try_from(self.meta.repeated).unwrap_or(usize::MAX);
+        while from < self.fingerprints() && next < count {
+            let to = from.saturating_add(1 << 16).min(self.fingerprints());
+            keys.clear();
+            self.decode(from..to, &mut keys)?;
+            while next < count {
+                let row = self.repeated.number(next, 4)?;
+                let Some(key) = row.checked_sub(u64::from(from)).and_then(|at| keys.get(usize::try_from(at).ok()?))
+                else {
+                    break;
+                };
+                fingerprints.push(*key);
+                next += 1;
+            }
+            from = to;
+        }
+        Ok(())
+    }
+
     /// The id at a position.
     pub(super) fn id(&self, position: u64) -> Result<Id> {
         self.ids.get(position)
@@ -338,7 +364,7 @@ impl Segment {
             match self.check_table(number) {
                 Ok((rows, sum)) if rows == self.meta.fingerprints => sums.push(sum),
                 Ok((rows, _)) => {
-                    wrong(format!("has {rows} rows in table {number} instead of {}", self.meta.fingerprints))
+                    wrong(format!("has {rows} rows in table {number} instead of {}", self.meta.fingerprints));
                 }
                 Err(error) => wrong(error.to_string()),
             }

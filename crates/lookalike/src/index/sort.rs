@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
-use crate::spill::Fixed;
+use crate::spill::{Fixed, Scratch, Spill};
 
 /// What is sorted.
 pub(super) trait Item: Fixed + Send + Sync {
@@ -58,29 +58,30 @@ impl Fixed for Row {
     }
 }
 
-/// Bits of a digit.
+/// Bits of the first digit: as many places as the processor can keep the addresses of.
+const FIRST: u32 = 10;
+/// Bits of the others, in parts that fit the cache.
 const DIGIT: u32 = 11;
-const BUCKETS: usize = 1 << DIGIT;
 /// Fewer items are left to the standard library.
 const FEW: usize = 512;
 
 #[inline]
-fn digit(key: u64, shift: u32) -> usize {
+fn digit(key: u64, shift: u32, bits: u32) -> usize {
     #[allow(clippy::cast_possible_truncation)] // masked
-    let digit = (key >> shift) as usize & (BUCKETS - 1);
+    let digit = (key >> shift) as usize & ((1 << bits) - 1);
     digit
 }
 
 /// Sorts by the first digit into parts, which are sorted side by side.
-fn sort<T: Item>(items: &mut Vec<T>) {
+fn sort<T: Item>(items: &mut Vec<T>, sorted: &mut Vec<T>) {
     if items.len() <= FEW * 8 {
         items.sort_by_key(Item::key);
         return;
     }
-    let mut sorted = vec![T::default(); items.len()];
-    let ends = scatter(items, &mut sorted, 64 - DIGIT);
+    sorted.resize(items.len(), T::default());
+    let ends = scatter(items, sorted, 64 - FIRST, FIRST);
     // Parts of both arrays, so that each part has room of its own.
-    let mut parts = Vec::with_capacity(BUCKETS);
+    let mut parts = Vec::with_capacity(1 << FIRST);
     let (mut rest, mut rest_room, mut from) = (sorted.as_mut_slice(), items.as_mut_slice(), 0);
     for end in ends {
         let (part, behind) = rest.split_at_mut(end - from);
@@ -89,21 +90,21 @@ fn sort<T: Item>(items: &mut Vec<T>) {
         (rest, rest_room, from) = (behind, room_behind, end);
     }
     parts.into_par_iter().for_each(|(part, room)| sort_part(part, room));
-    *items = sorted;
+    std::mem::swap(items, sorted);
 }
 
 /// Moves items to where their digit belongs; gives the end of each digit's items.
-fn scatter<T: Item>(from: &[T], to: &mut [T], shift: u32) -> Vec<usize> {
-    let mut places = vec![0usize; BUCKETS];
+fn scatter<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> Vec<usize> {
+    let mut places = vec![0usize; 1 << bits];
     for item in from {
-        places[digit(item.key(), shift)] += 1;
+        places[digit(item.key(), shift, bits)] += 1;
     }
     let mut start = 0;
     for place in &mut places {
         start += std::mem::replace(place, start);
     }
     for item in from {
-        let place = &mut places[digit(item.key(), shift)];
+        let place = &mut places[digit(item.key(), shift, bits)];
         to[*place] = *item;
         *place += 1;
     }
@@ -116,9 +117,10 @@ fn sort_part<T: Item>(part: &mut [T], room: &mut [T]) {
         part.sort_by_key(Item::key);
         return;
     }
-    scatter(part, room, 64 - 3 * DIGIT);
-    scatter(room, part, 64 - 2 * DIGIT);
-    let known = |item: &T| item.key() >> (64 - 3 * DIGIT);
+    const KNOWN: u32 = FIRST + 2 * DIGIT;
+    scatter(part, room, 64 - KNOWN, DIGIT);
+    scatter(room, part, 64 - KNOWN + DIGIT, DIGIT);
+    let known = |item: &T| item.key() >> (64 - KNOWN);
     for run in part.chunk_by_mut(|left, right| known(left) == known(right)) {
         if run.len() > 1 {
             run.sort_by_key(Item::key);
@@ -129,6 +131,8 @@ fn sort_part<T: Item>(part: &mut [T], room: &mut [T]) {
 /// Takes items and sorts them.
 pub(super) struct Sorter<T> {
     items: Vec<T>,
+    /// Where they are moved to.
+    room: Vec<T>,
     /// Items that are sorted in memory.
     limit: usize,
     directory: PathBuf,
@@ -139,11 +143,14 @@ pub(super) struct Sorter<T> {
 
 impl<T: Item> Sorter<T> {
     /// A sorter with `memory_bytes`, which puts what does not fit into files in `directory`.
-    pub(super) fn new(directory: &Path, name: &str, memory_bytes: u64) -> Sorter<T> {
+    pub(super) fn new(directory: &Path, name: &str, memory_bytes: u64, room: Room<T>) -> Sorter<T> {
         // The items, and room for moving them.
         let limit = usize::try_from(memory_bytes / (2 * T::BYTES as u64)).unwrap_or(usize::MAX).max(1024);
+        let Room(mut items, room) = room;
+        items.clear();
         Sorter {
-            items: Vec::new(),
+            items,
+            room,
             limit,
             directory: directory.to_path_buf(),
             name: name.to_owned(),
@@ -174,7 +181,7 @@ impl<T: Item> Sorter<T> {
     }
 
     fn write_run(&mut self) -> Result<()> {
-        sort(&mut self.items);
+        sort(&mut self.items, &mut self.room);
         let path = self.directory.join(format!("{}-{}", self.name, self.runs.len()));
         let file = File::create(&path).map_err(Error::io(&path, "create"))?;
         self.runs.push(path.clone());
@@ -193,18 +200,18 @@ impl<T: Item> Sorter<T> {
     /// All items, sorted.
     pub(super) fn finish(mut self) -> Result<Sorted<T>> {
         if self.runs.is_empty() {
-            sort(&mut self.items);
+            sort(&mut self.items, &mut self.room);
         } else {
             self.write_run()?;
-            self.items = Vec::new();
         }
-        Ok(Sorted { items: self.items, runs: self.runs })
+        Ok(Sorted { items: self.items, room: self.room, runs: self.runs })
     }
 }
 
 /// Sorted items; files among them go away with this.
 pub(super) struct Sorted<T> {
     items: Vec<T>,
+    room: Vec<T>,
     runs: Vec<PathBuf>,
 }
 
@@ -218,16 +225,17 @@ impl<T> Drop for Sorted<T> {
 }
 
 impl<T: Item> Sorted<T> {
-    /// Tells of every item in order.
-    pub(super) fn for_each(&self, tell: &mut (impl FnMut(T) -> Result<()> + ?Sized)) -> Result<()> {
-        for &item in &self.items {
-            tell(item)?;
+    /// Tells of all items in order, some at a time.
+    pub(super) fn for_each(&self, tell: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
+        if !self.items.is_empty() {
+            tell(&self.items)?;
         }
         let mut runs = self.runs.iter().map(|path| Run::open(path)).collect::<Result<Vec<Run<'_, T>>>>()?;
         let mut heap = BinaryHeap::new();
         for (at, run) in runs.iter_mut().enumerate() {
             heap.extend(run.peek()?.map(|item| Reverse((item.key(), at))));
         }
+        let mut merged = Vec::with_capacity(4096);
         // While one run has the smallest key, there is no need to ask the others.
         while let Some(Reverse((_, at))) = heap.pop() {
             let bound = heap.peek().map(|&Reverse(other)| other);
@@ -236,9 +244,51 @@ impl<T: Item> Sorted<T> {
                     heap.push(Reverse((item.key(), at)));
                     break;
                 }
-                tell(item)?;
+                if merged.len() == merged.capacity() {
+                    tell(&merged)?;
+                    merged.clear();
+                }
+                merged.push(item);
                 runs[at].next += 1;
             }
+        }
+        if merged.is_empty() { Ok(()) } else { tell(&merged) }
+    }
+
+    /// The memory it has, for what is sorted next.
+    pub(super) fn into_room(mut self) -> Room<T> {
+        Room(std::mem::take(&mut self.items), std::mem::take(&mut self.room))
+    }
+}
+
+/// Memory of what was sorted before.
+pub(super) struct Room<T>(Vec<T>, Vec<T>);
+
+impl<T> Default for Room<T> {
+    fn default() -> Room<T> {
+        Room(Vec::new(), Vec::new())
+    }
+}
+
+/// Keys in order, some at a time, as often as wanted.
+pub(super) trait Keys {
+    fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()>;
+}
+
+impl Keys for Sorted<u64> {
+    fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
+        self.for_each(tell)
+    }
+}
+
+impl Keys for Spill<u64> {
+    fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
+        let mut scratch = Scratch::default();
+        let mut from = 0;
+        while from < self.len() {
+            let to = (from + (1 << 17)).min(self.len());
+            tell(self.read(from..to, &mut scratch)?)?;
+            from = to;
         }
         Ok(())
     }
@@ -283,14 +333,14 @@ mod tests {
 
     fn sorted<T: Item>(items: &[T], memory: u64) -> Vec<T> {
         let directory = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(directory.path(), "run", memory);
+        let mut sorter = Sorter::new(directory.path(), "run", memory, Room::default());
         items.iter().for_each(|&item| sorter.push(item).unwrap());
         let sorted = sorter.finish().unwrap();
         for _ in 0..2 {
             let mut out = Vec::new();
             sorted
-                .for_each(&mut |item| {
-                    out.push(item);
+                .for_each(&mut |items| {
+                    out.extend_from_slice(items);
                     Ok(())
                 })
                 .unwrap();
@@ -298,8 +348,8 @@ mod tests {
         }
         let mut out = Vec::new();
         sorted
-            .for_each(&mut |item| {
-                out.push(item);
+            .for_each(&mut |items| {
+                out.extend_from_slice(items);
                 Ok(())
             })
             .unwrap();

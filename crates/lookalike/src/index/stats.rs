@@ -5,6 +5,7 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::index::Index;
 use crate::index::reader::Reader;
+use crate::report::plots::{columns, standalone};
 
 /// Parts of the space of fingerprints that are counted.
 pub const PARTS: usize = 128;
@@ -53,6 +54,23 @@ pub struct SegmentStats {
     pub bytes: u64,
     /// Bytes a fingerprint and table.
     pub bytes_a_row_and_table: f64,
+}
+
+impl Stats {
+    /// The two plots of §4.2, as SVG files: a name and the text of each.
+    #[must_use]
+    pub fn plots(&self) -> [(&'static str, String); 2] {
+        let leading = "Leading 1-bits of the XOR of neighbouring fingerprints (Manku et al. 2007, figure 2a)";
+        let parts = "Different fingerprints in each 1/128 of the space (Manku et al. 2007, figure 2b)";
+        let first: Vec<u64> = self.leading_bits.iter().rev().copied().collect();
+        [
+            (
+                "leading-bits.svg",
+                standalone(leading, &columns(leading, "place of the leading 1-bit, from the highest", &first, 8)),
+            ),
+            ("buckets.svg", standalone(parts, &columns(parts, "1/128 of the space", &self.parts, 16))),
+        ]
+    }
 }
 
 impl Index {

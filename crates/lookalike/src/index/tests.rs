@@ -165,6 +165,56 @@ fn batches_and_joins_equal_single_queries() {
     }
 }
 
+#[test]
+fn pairs_of_rows_are_all_told_once_and_no_more_than_wanted() {
+    let mut state = 21;
+    let all = rows(1500, &mut state);
+    let directory = tempfile::tempdir().unwrap();
+    let index = built(directory.path(), IndexConfig::given(IdKind::Number, 3), &all[..900]);
+    let mut bulk = index.bulk().unwrap();
+    all[900..1400].iter().for_each(|(fingerprint, id)| bulk.push(*fingerprint, id).unwrap());
+    bulk.finish().unwrap();
+    index.insert(&all[1400..]).unwrap();
+    let near = |a: u64, b: u64| (a ^ b).count_ones() <= 3;
+    let reader = index.reader();
+    let mut expected = Vec::new();
+    for (at, (left, a)) in all.iter().enumerate() {
+        expected
+            .extend(all[at + 1..].iter().filter(|(right, _)| near(*left, *right)).map(|(_, b)| (a.clone(), b.clone())));
+    }
+    expected.sort();
+    let mut found = Vec::new();
+    let told = reader
+        .self_matches(3, 0, &mut |id, near| {
+            found.push((id.min(&near.id).clone(), id.max(&near.id).clone()));
+            Ok(())
+        })
+        .unwrap();
+    found.sort();
+    assert_eq!(found, expected);
+    assert_eq!((told.pairs, told.limited), (expected.len() as u64, 0));
+
+    let queries = &all[..300];
+    let count = |limit: usize| {
+        let mut told_of = Vec::new();
+        let told = reader.batch_matches(queries, 3, limit, &mut |id, near| {
+            told_of.push((id.clone(), near.distance, near.fingerprint, near.id.clone()));
+            Ok(())
+        });
+        (told_of, told.unwrap())
+    };
+    let (found, _) = count(0);
+    let mut expected = Vec::new();
+    for (fingerprint, id) in queries {
+        expected.extend(
+            scan(&all, *fingerprint, 3).into_iter().map(|(distance, near, of)| (id.clone(), distance, near, of)),
+        );
+    }
+    assert_eq!(found, expected);
+    let (found, told) = count(2);
+    assert!(told.limited > 0 && found.len() as u64 == told.pairs && found.len() <= 600);
+}
+
 /// Rows under inserts and deletes, as the definition has them.
 #[derive(Default)]
 struct Model(Vec<(u64, Id)>);
@@ -195,7 +245,7 @@ fn inserts_deletes_flushes_and_merges_in_any_order_equal_the_definition() {
                         let (fingerprint, id) = model.0[next_random(&mut state) as usize % model.0.len()].clone();
                         index.delete(fingerprint, &id).unwrap();
                         model.0.retain(|row| *row != (fingerprint, id.clone()));
-                        if next_random(&mut state) % 3 == 0 {
+                        if next_random(&mut state).is_multiple_of(3) {
                             index.insert(&[(fingerprint, id.clone())]).unwrap();
                             model.0.push((fingerprint, id));
                         }
@@ -319,11 +369,86 @@ fn a_second_writer_is_kept_out_and_readers_are_not() {
 fn the_bytes_of_a_segment_are_those_of_every_machine() {
     let mut state = 1;
     let rows = rows(2000, &mut state);
-    for (codec, golden) in [(Codec::Raw, 0u64), (Codec::Huffman, 0), (Codec::EliasFano, 0)] {
+    for (codec, golden) in [
+        (Codec::Raw, 5_257_759_220_090_511_955u64),
+        (Codec::Huffman, 12_838_152_336_404_525_993),
+        (Codec::EliasFano, 18_401_452_833_574_485_559),
+    ] {
         let directory = tempfile::tempdir().unwrap();
         let config = IndexConfig { codec, cut: Some(Cut::Blocks(vec![4])), ..IndexConfig::given(IdKind::Number, 3) };
         built(directory.path(), config, &rows);
         let bytes = std::fs::read(directory.path().join("segment-000001.seg")).unwrap();
         assert_eq!(xxhash_rust::xxh3::xxh3_64(&bytes), golden, "{codec:?}");
     }
+}
+
+fn one_segment(codec: Codec) -> Vec<u8> {
+    let mut state = 3;
+    let directory = tempfile::tempdir().unwrap();
+    let config = IndexConfig { codec, ..IndexConfig::given(IdKind::Text, 3) };
+    let rows: Vec<(u64, Id)> =
+        rows(3000, &mut state).into_iter().map(|(near, id)| (near, Id::from(id.to_string().as_str()))).collect();
+    built(directory.path(), config, &rows);
+    std::fs::read(directory.path().join("segment-000001.seg")).unwrap()
+}
+
+#[test]
+fn any_changed_byte_is_found_out_and_nothing_that_is_cut_or_foreign_is_opened() {
+    let mut state = 12;
+    for codec in Codec::ALL {
+        let whole = one_segment(codec);
+        assert!(Segment::in_memory(whole.clone()).unwrap().verify().is_empty());
+        for _ in 0..300 {
+            let mut bytes = whole.clone();
+            let at = next_random(&mut state) as usize % bytes.len();
+            bytes[at] ^= 1 << (next_random(&mut state) % 8);
+            // The four bytes behind the version are not used.
+            let is_found = Segment::in_memory(bytes).is_ok_and(|segment| segment.verify().is_empty());
+            assert!(!is_found, "byte {at} of {}", whole.len());
+        }
+        for _ in 0..50 {
+            let length = next_random(&mut state) as usize % whole.len();
+            assert!(Segment::in_memory(whole[..length].to_vec()).is_err());
+        }
+    }
+    let reason = |bytes: Vec<u8>| Segment::in_memory(bytes).err().unwrap().to_string();
+    let whole = one_segment(Codec::EliasFano);
+    let mut newer = whole.clone();
+    newer[8] = 2;
+    assert!(reason(newer).contains("format 2"));
+    assert!(reason(b"PAR1 something else entirely".to_vec()).contains("no segment"));
+    assert!(reason(whole[..whole.len() - 1].to_vec()).contains("cut off"));
+}
+
+#[test]
+fn a_damaged_segment_is_named_and_the_others_are_served_on_request() {
+    let directory = tempfile::tempdir().unwrap();
+    let index = built(directory.path(), IndexConfig::given(IdKind::Number, 3), &[(1, Id::Number(1))]);
+    let mut bulk = index.bulk().unwrap();
+    bulk.push(2, &Id::Number(2)).unwrap();
+    bulk.finish().unwrap();
+    drop(index);
+    let path = directory.path().join("segment-000002.seg");
+    let mut bytes = std::fs::read(&path).unwrap();
+    bytes[64] ^= 1;
+    std::fs::write(&path, bytes).unwrap();
+    // The damage is in a block, so that it is met where that is read.
+    let index = Index::open(directory.path(), OpenOptions::default()).unwrap();
+    let error = index.reader().query(2, 3, 10).unwrap_err().to_string();
+    assert!(error.contains("segment-000002.seg") && error.contains("checksum"), "{error}");
+    let index = Index::open(directory.path(), OpenOptions { skip_damaged: true, ..OpenOptions::default() }).unwrap();
+    assert_eq!(index.damaged().len(), 1);
+    assert_eq!(index.reader().query(2, 3, 10).unwrap().count, 1);
+}
+
+#[test]
+fn segments_of_another_meaning_are_not_mixed_in() {
+    let directory = tempfile::tempdir().unwrap();
+    let (one, other) = (directory.path().join("one"), directory.path().join("other"));
+    built(&one, IndexConfig::given(IdKind::Number, 3), &[(1, Id::Number(1))]);
+    let pages = Meaning::Pages(Box::new(crate::config::Config::for_method(crate::config::Method::Simhash)));
+    built(&other, IndexConfig { fingerprints: pages, ..IndexConfig::given(IdKind::Text, 3) }, &[(1, Id::from("a"))]);
+    std::fs::copy(other.join("segment-000001.seg"), one.join("segment-000001.seg")).unwrap();
+    let error = Index::open(&one, OpenOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("another way"), "{error}");
 }

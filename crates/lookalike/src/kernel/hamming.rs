@@ -215,13 +215,21 @@ fn avx512_pairs(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32
                 near &= near - 1;
             }
         };
-        for (group, lanes) in (0u32..).zip(groups) {
+        let near = |lanes: &[u64; 8]| {
             // SAFETY: a group has 64 bytes.
             let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
-            let near = _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(lanes, query)), most);
-            if near != 0 {
-                tell(group, near);
+            _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(lanes, query)), most)
+        };
+        // Four groups at a time: nothing is near in almost all of them.
+        let (fours, single) = groups.as_chunks::<4>();
+        for (four, [a, b, c, d]) in (0u32..).zip(fours) {
+            let all = [near(a), near(b), near(c), near(d)];
+            if all != [0; 4] {
+                (0..).zip(all).for_each(|(at, near)| tell(four * 4 + at, near));
             }
+        }
+        for (at, lanes) in (fours.len() as u32 * 4..).zip(single) {
+            tell(at, near(lanes));
         }
         if rest_lanes != 0 {
             // SAFETY: only the lanes that are in the rest are loaded.

@@ -8,7 +8,7 @@ pub mod diff;
 mod html;
 pub(crate) mod kept;
 mod kept_crawl;
-mod plots;
+pub(crate) mod plots;
 pub(crate) mod read_back;
 pub mod run;
 pub mod skipped;

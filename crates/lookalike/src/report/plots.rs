@@ -61,7 +61,7 @@ fn grid(value: u64) -> (f64, Vec<u64>) {
 }
 
 /// A number with a comma every three digits.
-pub(super) fn thousands(number: u64) -> String {
+pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
@@ -224,6 +224,35 @@ pub(super) fn stages(rows: &[(&str, u64)]) -> String {
         drawing.text("value", "start", (LABEL + width.max(1.0) + 6.0, y + 14.0), &thousands(*count));
     }
     drawing.finish()
+}
+
+/// Numbers as columns, one beside the other; every `step`-th has its place written under it.
+pub(crate) fn columns(title: &str, x_label: &str, values: &[u64], step: usize) -> String {
+    let mut drawing = Drawing::new(HEIGHT, title);
+    let top = frame(&mut drawing, values.iter().copied().max().unwrap_or(0), x_label);
+    let width = (WIDTH - LEFT - RIGHT) / values.len().max(1) as f64;
+    for (at, &value) in values.iter().enumerate() {
+        let x = LEFT + at as f64 * width;
+        let y = y_of(value as f64 / top);
+        if value > 0 {
+            drawing.bar("bar", (x, y), (width * 0.9, y_of(0.0) - y), &format!("{at}: {}", thousands(value)));
+        }
+        if at % step == 0 {
+            drawing.text("tick", "middle", (x + width / 2.0, HEIGHT - BOTTOM + 15.0), &at.to_string());
+        }
+    }
+    drawing.finish()
+}
+
+/// A drawing as a file of its own, with a title and colours that suit dark and light.
+pub(crate) fn standalone(title: &str, drawing: &str) -> String {
+    let style = "<style>svg{font:11px system-ui,sans-serif;background:#fff}.grid{stroke:#ddd}.bar{fill:#3b6ea5}text{fill:#333}.axis{fill:#555}</style>";
+    let named =
+        drawing.replacen("<svg ", &format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" ", WIDTH * 1.5), 1);
+    match named.split_once('>') {
+        Some((open, rest)) => format!("{open}><title>{title}</title>{style}{rest}\n"),
+        None => named,
+    }
 }
 
 #[cfg(test)]

@@ -1,0 +1,445 @@
+//! `lookalike index`
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use lookalike::config::{Config, Method};
+use lookalike::error::{Error, SkippedRecord};
+use lookalike::index::fingerprints::{FingerprintReader, id_kind};
+use lookalike::index::{Bulk, Id, IdKind, Index, IndexConfig, Match, Meaning, OpenOptions, Reader, Told, pages};
+use lookalike::observe::Silent;
+use lookalike::size::format_bytes;
+use serde_json::json;
+
+use crate::Ending;
+use crate::dedup::{available_threads, default_memory};
+use crate::index_args::{
+    AddArguments, AskingArguments, BatchArguments, BuildArguments, BuildRunning, IndexCommand, JoinArguments,
+    PairArguments, QueryArguments, StatsArguments,
+};
+use crate::method;
+use crate::names::{NotationName, codec, id_kind_of, notation};
+use crate::progress::Progress;
+use crate::table::thousands;
+
+pub(crate) fn run(command: IndexCommand) -> Result<Ending> {
+    match command {
+        IndexCommand::Build(arguments) => build(&arguments),
+        IndexCommand::Add(arguments) => add(&arguments),
+        IndexCommand::Query(arguments) => query(&arguments),
+        IndexCommand::Batch(arguments) => batch(&arguments),
+        IndexCommand::Join(arguments) => join(&arguments),
+        IndexCommand::Stats(arguments) => stats(&arguments),
+        IndexCommand::Verify { directory } => verify(&directory),
+        IndexCommand::Compact { directory, memory } => {
+            let options = OpenOptions {
+                write: true,
+                memory_bytes: memory.unwrap_or_else(default_memory),
+                ..OpenOptions::default()
+            };
+            Index::open(&directory, options)?.compact()?;
+            Ok(Ending::Done)
+        }
+    }
+}
+
+/// What was put into an index.
+struct Filled {
+    rows: u64,
+    without: u64,
+    skipped: u64,
+    examples: Vec<SkippedRecord>,
+}
+
+fn build(arguments: &BuildArguments) -> Result<Ending> {
+    let ids = match (arguments.fingerprints, arguments.ids) {
+        (None, _) => IdKind::Text,
+        (Some(_), Some(kind)) => id_kind_of(kind),
+        (Some(written), None) => match files(&arguments.inputs)?.first() {
+            Some(first) => id_kind(first, notation(written))?,
+            None => IdKind::Number,
+        },
+    };
+    let fingerprints = match arguments.fingerprints {
+        Some(_) => Meaning::Given,
+        None => Meaning::Pages(Box::new(page_config(arguments)?)),
+    };
+    let config = IndexConfig {
+        fingerprints,
+        ids,
+        radius: arguments.radius,
+        cut: arguments.design.clone(),
+        codec: codec(arguments.codec),
+    };
+    let memory = arguments.running.memory.unwrap_or_else(default_memory);
+    let index = Index::create(&arguments.directory, config, memory, arguments.force)?;
+    let progress = Progress::new(&arguments.talking)?;
+    let written = arguments.fingerprints.unwrap_or(NotationName::Hex);
+    let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
+    tell(&index, &filled, arguments.talking.quiet)
+}
+
+fn page_config(arguments: &BuildArguments) -> Result<Config> {
+    let mut config = Config::for_method(Method::Simhash);
+    method::read_as(&mut config, &arguments.reading);
+    let making = &arguments.making;
+    config.ngram = making.ngram.map_or(config.ngram, usize::from);
+    config.weights = making.weights.map_or(config.weights, method::weights);
+    config.mask_volatile = making.mask.is_some();
+    config.min_tokens = making.min_tokens;
+    config.keep_case = making.keep_case;
+    pages::check(&config)?;
+    Ok(config)
+}
+
+fn add(arguments: &AddArguments) -> Result<Ending> {
+    let memory_bytes = arguments.running.memory.unwrap_or_else(default_memory);
+    let index = Index::open(&arguments.directory, OpenOptions { write: true, memory_bytes, skip_damaged: false })?;
+    let progress = Progress::new(&arguments.talking)?;
+    let filled = fill(&index, &arguments.inputs, arguments.fingerprints, &arguments.running, &progress)?;
+    index.merge_like_sizes()?;
+    tell(&index, &filled, arguments.talking.quiet)
+}
+
+/// Puts pages or fingerprints into the index, as one segment.
+fn fill(
+    index: &Index,
+    inputs: &[String],
+    written: NotationName,
+    running: &BuildRunning,
+    progress: &Progress,
+) -> Result<Filled> {
+    let mut bulk = index.bulk()?;
+    let threads = running.threads.map_or_else(available_threads, usize::from);
+    let filled = match &index.config().fingerprints {
+        Meaning::Pages(config) => {
+            let read =
+                pages::for_each(config, inputs, threads, index.directory(), progress, &mut |id, fingerprint| {
+                    bulk.push(fingerprint, id)
+                })?;
+            Filled { rows: read.pages, without: read.without, skipped: read.skipped, examples: read.examples }
+        }
+        Meaning::Given => fill_given(index, &mut bulk, inputs, written)?,
+    };
+    bulk.finish()?;
+    Ok(filled)
+}
+
+fn fill_given(index: &Index, bulk: &mut Bulk<'_>, inputs: &[String], written: NotationName) -> Result<Filled> {
+    let mut push = |fingerprint: u64, id: &Id| bulk.push(fingerprint, id);
+    let first = index.reader().len().0;
+    let mut reader = FingerprintReader::new(notation(written), index.config().ids, first, &mut push);
+    for path in files(inputs)? {
+        reader.read(&path)?;
+    }
+    let read = reader.finish();
+    if read.rows == 0 {
+        let first = read.examples.first().map_or_else(String::new, |record| format!(": the first line:\n  {record}"));
+        return Err(Error::Usage(format!("no fingerprints in {}{first}", inputs.join(", "))).into());
+    }
+    Ok(Filled { rows: read.rows, without: 0, skipped: read.skipped, examples: read.examples })
+}
+
+/// Files of fingerprints: as they are named, and what is in directories.
+fn files(inputs: &[String]) -> Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for input in inputs {
+        let path = Path::new(input);
+        if path.is_dir() {
+            let mut inside: Vec<PathBuf> = fs::read_dir(path)?.flatten().map(|entry| entry.path()).collect();
+            inside.retain(|path| path.is_file());
+            inside.sort();
+            files.extend(inside);
+        } else if path.exists() {
+            files.push(path.to_path_buf());
+        } else {
+            return Err(Error::NotFound { path: path.to_path_buf() }.into());
+        }
+    }
+    Ok(files)
+}
+
+fn tell(index: &Index, filled: &Filled, quiet: bool) -> Result<Ending> {
+    let mut out = io::stderr().lock();
+    for record in filled.examples.iter().filter(|_| !quiet) {
+        writeln!(out, "skipped: {record}")?;
+    }
+    if !quiet {
+        let (rows, _) = index.reader().len();
+        write!(
+            out,
+            "{}: {} rows added, {} in all",
+            index.directory().display(),
+            thousands(filled.rows),
+            thousands(rows)
+        )?;
+        if filled.without > 0 {
+            write!(out, "; {} pages are empty or too short for a fingerprint", thousands(filled.without))?;
+        }
+        if filled.skipped > 0 {
+            write!(out, "; {} records were skipped", thousands(filled.skipped))?;
+        }
+        writeln!(out)?;
+    }
+    Ok(if filled.skipped > 0 { Ending::Skipped } else { Ending::Done })
+}
+
+fn open(directory: &Path, skip_damaged: bool) -> Result<Index> {
+    let index = Index::open(directory, OpenOptions { skip_damaged, ..OpenOptions::default() })?;
+    for damaged in index.damaged() {
+        writeln!(io::stderr(), "left out: {damaged}")?;
+    }
+    Ok(index)
+}
+
+fn ending(index: &Index, skipped: u64) -> Ending {
+    if skipped > 0 || !index.damaged().is_empty() { Ending::Skipped } else { Ending::Done }
+}
+
+/// Fingerprints of pages, or from files; and how many records could not be used.
+fn queries(index: &Index, inputs: &[String], written: Option<NotationName>) -> Result<(Vec<(u64, Id)>, u64)> {
+    let mut queries = Vec::new();
+    let skipped = match (&index.config().fingerprints, written) {
+        (Meaning::Pages(config), None) => {
+            let mut take = |id: &Id, fingerprint: u64| {
+                queries.push((fingerprint, id.clone()));
+                Ok(())
+            };
+            let read = pages::for_each(config, inputs, available_threads(), index.directory(), &Silent, &mut take)?;
+            (read.skipped, read.examples)
+        }
+        _ => {
+            let mut take = |fingerprint: u64, id: &Id| {
+                queries.push((fingerprint, id.clone()));
+                Ok(())
+            };
+            let mut reader =
+                FingerprintReader::new(notation(written.unwrap_or(NotationName::Hex)), IdKind::Text, 0, &mut take);
+            for path in files(inputs)? {
+                reader.read(&path)?;
+            }
+            let read = reader.finish();
+            (read.skipped, read.examples)
+        }
+    };
+    for record in skipped.1 {
+        writeln!(io::stderr(), "skipped: {record}")?;
+    }
+    Ok((queries, skipped.0))
+}
+
+fn query(arguments: &QueryArguments) -> Result<Ending> {
+    let index = open(&arguments.directory, arguments.asking.skip_damaged)?;
+    let written = notation(arguments.fingerprints);
+    let mut all: Vec<(u64, Option<Id>)> = Vec::new();
+    for text in &arguments.queries {
+        let Some(fingerprint) = written.parse(text) else {
+            return Err(Error::Usage(format!(
+                "'{text}' is no fingerprint: write up to 16 hexadecimal digits, or a number with --fingerprints decimal (a file of fingerprints goes with --file, pages with --page)"
+            ))
+            .into());
+        };
+        all.push((fingerprint, None));
+    }
+    let mut skipped = 0;
+    if let Some(file) = &arguments.file {
+        let name = [file.to_string_lossy().into_owned()];
+        let (queries, bad) = queries(&index, &name, Some(arguments.fingerprints))?;
+        all.extend(queries.into_iter().map(|(fingerprint, _)| (fingerprint, None)));
+        skipped += bad;
+    }
+    if !arguments.page.is_empty() {
+        if index.config().fingerprints == Meaning::Given {
+            return Err(Error::Usage(
+                "--page: this index holds ready-made fingerprints, and how they were made is not known; give fingerprints".to_owned(),
+            )
+            .into());
+        }
+        let (queries, bad) = queries(&index, &arguments.page, None)?;
+        if queries.is_empty() {
+            return Err(Error::Usage("--page: the page is empty or too short for a fingerprint".to_owned()).into());
+        }
+        all.extend(queries.into_iter().map(|(fingerprint, id)| (fingerprint, Some(id))));
+        skipped += bad;
+    }
+    if all.is_empty() && skipped == 0 {
+        return Err(Error::Usage("nothing to ask: give a fingerprint, --file or --page".to_owned()).into());
+    }
+    let (mut out, mut reader) = (BufWriter::new(io::stdout().lock()), index.reader());
+    let radius = radius(&index, &arguments.asking);
+    let mut all_found = true;
+    for (fingerprint, id) in all {
+        let name = id.map_or_else(|| format!("{fingerprint:016x}"), |id| id.to_string());
+        if arguments.any {
+            let any = reader.any(fingerprint, radius)?;
+            all_found &= any;
+            match arguments.asking.json {
+                true => writeln!(
+                    out,
+                    "{}",
+                    json!({"query": name, "fingerprint": format!("{fingerprint:016x}"), "any": any})
+                )?,
+                false => writeln!(out, "{name}\t{}", if any { "yes" } else { "no" })?,
+            }
+            continue;
+        }
+        let answer = reader.query(fingerprint, radius, arguments.limit)?;
+        if arguments.asking.json {
+            let matches: Vec<_> = answer.matches.iter().map(match_json).collect();
+            let fingerprint = format!("{fingerprint:016x}");
+            writeln!(
+                out,
+                "{}",
+                json!({"query": name, "fingerprint": fingerprint, "count": answer.count, "matches": matches})
+            )?;
+            continue;
+        }
+        for found in &answer.matches {
+            writeln!(out, "{name}\t{}\t{}\t{:016x}", found.distance, found.id, found.fingerprint)?;
+        }
+        if answer.count > answer.matches.len() as u64 {
+            out.flush()?;
+            writeln!(
+                io::stderr(),
+                "{name}: {} of {} rows shown (--limit)",
+                answer.matches.len(),
+                thousands(answer.count)
+            )?;
+        }
+    }
+    out.flush()?;
+    Ok(if arguments.any && !all_found { Ending::No } else { ending(&index, skipped) })
+}
+
+fn match_json(found: &Match) -> serde_json::Value {
+    json!({"id": found.id, "distance": found.distance, "fingerprint": format!("{:016x}", found.fingerprint)})
+}
+
+fn radius(index: &Index, asking: &AskingArguments) -> u32 {
+    asking.radius.unwrap_or(index.config().radius)
+}
+
+fn batch(arguments: &BatchArguments) -> Result<Ending> {
+    let index = open(&arguments.directory, arguments.pairs.asking.skip_damaged)?;
+    let (queries, skipped) = queries(&index, &arguments.queries, arguments.fingerprints)?;
+    let radius = radius(&index, &arguments.pairs.asking);
+    write_pairs(&arguments.pairs, |limit, tell| index.reader().batch_matches(&queries, radius, limit, tell))?;
+    Ok(ending(&index, skipped))
+}
+
+fn join(arguments: &JoinArguments) -> Result<Ending> {
+    let asking = &arguments.pairs.asking;
+    let index = open(&arguments.directory, asking.skip_damaged)?;
+    let radius = radius(&index, asking);
+    let other = arguments.other.as_ref().map(|other| open(other, asking.skip_damaged)).transpose()?;
+    if let Some(other) = &other
+        && other.config().fingerprints != index.config().fingerprints
+    {
+        return Err(Error::Usage(format!(
+            "{}: its fingerprints were made in another way than those of {}, so that distances between them mean nothing; build one of the two again like the other",
+            other.directory().display(),
+            index.directory().display()
+        ))
+        .into());
+    }
+    let reader: Reader = index.reader();
+    write_pairs(&arguments.pairs, |limit, tell| match &other {
+        // The first index's rows come first in a line.
+        Some(other) => other.reader().join_matches(&reader, radius, limit, tell),
+        None => reader.self_matches(radius, limit, tell),
+    })?;
+    Ok(ending(&index, 0))
+}
+
+type TellPair<'a> = dyn FnMut(&Id, &Match) -> lookalike::error::Result<()> + 'a;
+
+/// Writes pairs of rows, and says how many.
+fn write_pairs(
+    arguments: &PairArguments,
+    find: impl FnOnce(usize, &mut TellPair<'_>) -> lookalike::error::Result<Told>,
+) -> Result<()> {
+    let mut out: Box<dyn Write> = match &arguments.output {
+        Some(path) => Box::new(File::create(path).with_context(|| format!("{}: cannot write", path.display()))?),
+        None => Box::new(io::stdout().lock()),
+    };
+    let mut out = BufWriter::with_capacity(1 << 18, &mut out);
+    let target = arguments.output.clone().unwrap_or_else(|| PathBuf::from("standard output"));
+    let told = find(arguments.limit, &mut |id, found| {
+        let written = if arguments.asking.json {
+            writeln!(out, "{}", json!({"query": id, "distance": found.distance, "id": found.id}))
+        } else {
+            writeln!(out, "{id}\t{}\t{}", found.distance, found.id)
+        };
+        written.map_err(Error::io(&target, "write"))
+    });
+    let told = match told {
+        Err(Error::Io { cause, .. }) if cause.kind() == io::ErrorKind::BrokenPipe => return Err(cause.into()),
+        told => told?,
+    };
+    out.flush()?;
+    if arguments.output.is_some() {
+        writeln!(io::stderr(), "{} pairs", thousands(told.pairs))?;
+    }
+    if told.limited > 0 {
+        let (limited, limit) = (thousands(told.limited), arguments.limit);
+        writeln!(
+            io::stderr(),
+            "{limited} rows have more than {limit} matches, and only these were written; --limit 0 writes all"
+        )?;
+    }
+    Ok(())
+}
+
+fn stats(arguments: &StatsArguments) -> Result<Ending> {
+    let index = open(&arguments.directory, arguments.skip_damaged)?;
+    let stats = index.stats()?;
+    if let Some(directory) = &arguments.plots {
+        fs::create_dir_all(directory).with_context(|| format!("{}: cannot create", directory.display()))?;
+        for (name, text) in stats.plots() {
+            let path = directory.join(name);
+            fs::write(&path, text).with_context(|| format!("{}: cannot write", path.display()))?;
+        }
+    }
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        serde_json::to_writer_pretty(&mut out, &stats)?;
+        writeln!(out)?;
+        return Ok(ending(&index, 0));
+    }
+    writeln!(out, "rows           {}", thousands(stats.rows))?;
+    writeln!(out, "fingerprints   {} different", thousands(stats.fingerprints))?;
+    writeln!(out, "bytes          {} ({} of them ids)", format_bytes(stats.bytes), format_bytes(stats.id_bytes))?;
+    for segment in &stats.segments {
+        writeln!(
+            out,
+            "{}   {} rows, {} tables ({}, radius {}, {}), {:.2} bytes a fingerprint and table, {} in all{}",
+            segment.file,
+            thousands(segment.rows),
+            segment.tables,
+            segment.design,
+            segment.radius,
+            segment.codec,
+            segment.bytes_a_row_and_table,
+            format_bytes(segment.bytes),
+            if segment.deleted > 0 { format!(", deletes {} older rows", segment.deleted) } else { String::new() }
+        )?;
+    }
+    let most = stats.parts.iter().max().copied().unwrap_or(0);
+    let even = stats.fingerprints as f64 / stats.parts.len() as f64;
+    if even > 0.0 {
+        writeln!(out, "spread         the fullest 1/128 of the space holds {:.1} × its share", most as f64 / even)?;
+    }
+    Ok(ending(&index, 0))
+}
+
+fn verify(directory: &Path) -> Result<Ending> {
+    let index = Index::open(directory, OpenOptions { skip_damaged: true, ..OpenOptions::default() })?;
+    let wrong = index.verify();
+    if wrong.is_empty() {
+        writeln!(io::stdout(), "{}: whole: {} rows", directory.display(), thousands(index.reader().len().0))?;
+        return Ok(Ending::Done);
+    }
+    Err(anyhow::anyhow!("{}", wrong.join("\nerror: ")))
+}

@@ -1,0 +1,119 @@
+//! `lookalike plan`
+
+use std::io::{self, Write};
+
+use anyhow::Result;
+use lookalike::candidate::design::{Cut, Design};
+use lookalike::index::planner::{Budget, Estimate, choose, designs, largest_prefix};
+use lookalike::size::format_bytes;
+use serde_json::json;
+
+use crate::Ending;
+use crate::index_args::PlanArguments;
+use crate::table::thousands;
+
+/// The designs of the paper's Example 3.1, for radius 3.
+const PAPER: [&str; 4] = ["4", "5", "4x4", "6"];
+
+pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
+    let PlanArguments { pages, radius, memory, latency, tables, json } = *arguments;
+    let budget = Budget { memory_bytes: memory, latency, tables };
+    let mut all = designs(pages, radius)?;
+    let chosen = choose(pages, radius, budget)?;
+    if radius == 3 {
+        let known: Vec<Cut> = all.iter().map(|estimate| estimate.design.cut().clone()).collect();
+        let paper = PAPER.iter().filter_map(|cut| cut.parse().ok()).filter(|cut| !known.contains(cut));
+        all.extend(
+            paper.filter_map(|cut| Design::new(64, radius, cut).ok()).map(|design| Estimate::new(design, pages)),
+        );
+    }
+    all.sort_by_key(|estimate| (estimate.design.tables().len(), estimate.design.probes()));
+    let mut out = io::stdout().lock();
+    if json {
+        let rows: Vec<_> = all.iter().map(|estimate| row_json(estimate, &chosen)).collect();
+        let prefix = tables.and_then(|tables| largest_prefix(64, radius, tables)).map(|(prefix, _)| prefix);
+        writeln!(out, "{:#}", json!({"pages": pages, "radius": radius, "designs": rows, "largest_prefix": prefix}))?;
+        return Ok(Ending::Done);
+    }
+    writeln!(out, "{} fingerprints of 64 bits, all within {radius} bits of a query\n", thousands(pages))?;
+    writeln!(
+        out,
+        "{:>10} {:>7} {:>7} {:>7} {:>13} {:>13} {:>10} {:>9} {:>10}",
+        "design", "tables", "prefix", "probes", "rows a probe", "rows a query", "bytes", "a row", "a query"
+    )?;
+    for estimate in &all {
+        let prefixes = estimate.design.tables().iter().map(|table| table.prefix);
+        let (least, most) = (prefixes.clone().min().unwrap_or(0), prefixes.max().unwrap_or(0));
+        writeln!(
+            out,
+            "{} {:>8} {:>7} {:>7} {:>7} {:>13} {:>13} {:>10} {:>9.2} {:>10}",
+            if estimate.design.cut() == chosen.design.cut() { "→" } else { " " },
+            estimate.design.cut().to_string(),
+            estimate.design.tables().len(),
+            if least == most { least.to_string() } else { format!("{least}–{most}") },
+            estimate.design.probes(),
+            count(estimate.rows_a_probe),
+            count(estimate.rows_a_query),
+            format_bytes(estimate.bytes),
+            estimate.bytes as f64 / pages.max(1) as f64,
+            time(estimate.time.as_secs_f64())
+        )?;
+    }
+    writeln!(
+        out,
+        "\n→ is what lookalike index build takes{}.",
+        if budget_is_given(&budget) { " within this budget" } else { "" }
+    )?;
+    writeln!(
+        out,
+        "Designs: 4 = blocks, of which all choices are tables; 4x4 = the rest is cut again; flip2 = two pieces,\nasked for with bits flipped. Bytes are those of elias-fano tables without ids; times are estimates for\ntables in memory, one thread."
+    )?;
+    if let Some(tables) = tables {
+        match largest_prefix(64, radius, tables) {
+            Some((prefix, levels)) => {
+                let cut = Cut::Blocks(levels);
+                writeln!(
+                    out,
+                    "With at most {tables} tables of blocks, the longest prefix is {prefix} bits (design {cut})."
+                )?;
+            }
+            None => writeln!(out, "No design of blocks has {tables} tables or fewer; flips do.")?,
+        }
+    }
+    Ok(Ending::Done)
+}
+
+fn budget_is_given(budget: &Budget) -> bool {
+    budget.memory_bytes.is_some() || budget.latency.is_some() || budget.tables.is_some()
+}
+
+fn row_json(estimate: &Estimate, chosen: &Estimate) -> serde_json::Value {
+    let prefixes: Vec<u32> = estimate.design.tables().iter().map(|table| table.prefix).collect();
+    json!({
+        "design": estimate.design.cut().to_string(),
+        "chosen": estimate.design.cut() == chosen.design.cut(),
+        "tables": estimate.design.tables().len(),
+        "prefix_bits": prefixes,
+        "probes": estimate.design.probes(),
+        "rows_a_probe": estimate.rows_a_probe,
+        "rows_a_query": estimate.rows_a_query,
+        "bytes": estimate.bytes,
+        "seconds_a_query": estimate.time.as_secs_f64(),
+    })
+}
+
+/// Numbers below ten with a digit behind the point.
+fn count(number: f64) -> String {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count of rows
+    if number < 10.0 { format!("{number:.1}") } else { thousands(number.round() as u64) }
+}
+
+fn time(seconds: f64) -> String {
+    if seconds < 1e-3 {
+        format!("{:.1} µs", seconds * 1e6)
+    } else if seconds < 1.0 {
+        format!("{:.1} ms", seconds * 1e3)
+    } else {
+        format!("{seconds:.1} s")
+    }
+}

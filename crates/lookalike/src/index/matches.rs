@@ -1,0 +1,159 @@
+//! Pairs of fingerprints → pairs of rows, for batches and joins.
+
+use crate::error::Result;
+use crate::index::ids::Id;
+use crate::index::reader::{Match, Reader};
+
+/// What was told.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Told {
+    /// Pairs of rows.
+    pub pairs: u64,
+    /// Rows that have more matches than were wanted.
+    pub limited: u64,
+}
+
+/// Counts the matches of one row.
+struct Limit {
+    left: usize,
+    told: u64,
+    is_reached: bool,
+}
+
+impl Limit {
+    fn new(limit: usize) -> Limit {
+        Limit { left: if limit == 0 { usize::MAX } else { limit }, told: 0, is_reached: false }
+    }
+
+    /// Whether one more may be told.
+    fn take(&mut self) -> bool {
+        if self.left == 0 {
+            self.is_reached = true;
+            return false;
+        }
+        self.left -= 1;
+        self.told += 1;
+        true
+    }
+
+    fn add_to(&self, told: &mut Told) {
+        told.pairs += self.told;
+        told.limited += u64::from(self.is_reached);
+    }
+}
+
+impl Reader {
+    /// Tells of the rows within `radius` of every query, in the order of the queries, the nearest first; of each at
+    /// most `limit`, or all for 0.
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch), and what `tell` gives.
+    pub fn batch_matches(
+        &self,
+        queries: &[(u64, Id)],
+        radius: u32,
+        limit: usize,
+        tell: &mut dyn FnMut(&Id, &Match) -> Result<()>,
+    ) -> Result<Told> {
+        let fingerprints: Vec<u64> = queries.iter().map(|query| query.0).collect();
+        let pairs = self.batch(&fingerprints, radius)?;
+        let mut told = Told::default();
+        for (fingerprint, id) in queries {
+            let from = pairs.partition_point(|pair| pair.0 < *fingerprint);
+            let near = pairs[from..].iter().take_while(|pair| pair.0 == *fingerprint).map(|pair| pair.1);
+            self.tell_near(id, *fingerprint, near, limit, &mut told, tell)?;
+        }
+        Ok(told)
+    }
+
+    /// Tells of the rows within `radius` of every row of `other`, by the fingerprints of those; of each at most
+    /// `limit`, or all for 0.
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch), and what `tell` gives.
+    pub fn join_matches(
+        &self,
+        other: &Reader,
+        radius: u32,
+        limit: usize,
+        tell: &mut dyn FnMut(&Id, &Match) -> Result<()>,
+    ) -> Result<Told> {
+        let pairs = self.join(other, radius)?;
+        let mut told = Told::default();
+        for near in pairs.chunk_by(|a, b| a.0 == b.0) {
+            for id in other.ids(near[0].0)? {
+                self.tell_near(&id, near[0].0, near.iter().map(|pair| pair.1), limit, &mut told, tell)?;
+            }
+        }
+        Ok(told)
+    }
+
+    fn tell_near(
+        &self,
+        query: &Id,
+        fingerprint: u64,
+        near: impl Iterator<Item = u64>,
+        limit: usize,
+        told: &mut Told,
+        tell: &mut dyn FnMut(&Id, &Match) -> Result<()>,
+    ) -> Result<()> {
+        let mut near: Vec<(u32, u64)> = near.map(|near| ((near ^ fingerprint).count_ones(), near)).collect();
+        near.sort_unstable();
+        let mut count = Limit::new(limit);
+        'all: for (distance, near) in near {
+            for id in self.ids(near)? {
+                if !count.take() {
+                    break 'all;
+                }
+                tell(query, &Match { id, distance, fingerprint: near })?;
+            }
+        }
+        count.add_to(told);
+        Ok(())
+    }
+
+    /// Tells of all pairs of rows within `radius`, each once: those with equal fingerprints, and those with near ones;
+    /// of each row at most `limit` with rows behind it, or all for 0.
+    ///
+    /// # Errors
+    /// As [`batch`](Self::batch), and what `tell` gives.
+    pub fn self_matches(
+        &self,
+        radius: u32,
+        limit: usize,
+        tell: &mut dyn FnMut(&Id, &Match) -> Result<()>,
+    ) -> Result<Told> {
+        let pairs = self.self_join(radius)?;
+        let mut lefts: Vec<u64> = pairs.iter().map(|pair| pair.0).collect();
+        lefts.extend(self.repeated()?);
+        lefts.sort_unstable();
+        lefts.dedup();
+        let mut told = Told::default();
+        for fingerprint in lefts {
+            let ids = self.ids(fingerprint)?;
+            let from = pairs.partition_point(|pair| pair.0 < fingerprint);
+            let near = pairs[from..].iter().take_while(|pair| pair.0 == fingerprint);
+            let mut near: Vec<(u32, u64)> = near.map(|pair| ((pair.1 ^ fingerprint).count_ones(), pair.1)).collect();
+            near.sort_unstable();
+            for (at, id) in ids.iter().enumerate() {
+                let mut count = Limit::new(limit);
+                for other in &ids[at + 1..] {
+                    if !count.take() {
+                        break;
+                    }
+                    tell(id, &Match { id: other.clone(), distance: 0, fingerprint })?;
+                }
+                'all: for &(distance, near) in &near {
+                    for other in self.ids(near)? {
+                        if !count.take() {
+                            break 'all;
+                        }
+                        tell(id, &Match { id: other, distance, fingerprint: near })?;
+                    }
+                }
+                count.add_to(&mut told);
+            }
+        }
+        Ok(told)
+    }
+}
