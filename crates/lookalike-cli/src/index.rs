@@ -1,5 +1,6 @@
 //! `lookalike index`
 
+use std::borrow::Cow;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -297,7 +298,14 @@ fn query(arguments: &QueryArguments) -> Result<Ending> {
             continue;
         }
         for found in &answer.matches {
-            writeln!(out, "{name}\t{}\t{}\t{:016x}", found.distance, found.id, found.fingerprint)?;
+            writeln!(
+                out,
+                "{}\t{}\t{}\t{:016x}",
+                plain(&name),
+                found.distance,
+                plain(&found.id.to_string()),
+                found.fingerprint
+            )?;
         }
         if answer.count > answer.matches.len() as u64 {
             out.flush()?;
@@ -311,6 +319,15 @@ fn query(arguments: &QueryArguments) -> Result<Ending> {
     }
     out.flush()?;
     Ok(if arguments.any && !all_found { Ending::No } else { ending(&index, skipped) })
+}
+
+/// A text for a column: tabs, line ends and other control characters are written as escapes.
+fn plain(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escaped = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    Cow::Owned(text.chars().map(escaped).collect())
 }
 
 fn match_json(found: &Match) -> serde_json::Value {
@@ -370,7 +387,7 @@ fn write_pairs(
         let written = if arguments.asking.json {
             writeln!(out, "{}", json!({"query": id, "distance": found.distance, "id": found.id}))
         } else {
-            writeln!(out, "{id}\t{}\t{}", found.distance, found.id)
+            writeln!(out, "{}\t{}\t{}", plain(&id.to_string()), found.distance, plain(&found.id.to_string()))
         };
         written.map_err(Error::io(&target, "write"))
     });

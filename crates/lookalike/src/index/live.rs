@@ -208,9 +208,8 @@ impl Index {
     fn merge(&self, range: std::ops::Range<usize>, to_file: bool) -> Result<()> {
         let state = self.state.load_full();
         let merged = &state.segments[range.clone()];
-        let building = self.directory.join(BUILDING);
         let memory = if to_file { self.memory_bytes } else { u64::MAX / 2 };
-        let mut builders = Builders::new(self, &building, memory)?;
+        let mut builders = Builders::new(self, memory)?;
         let only_these = State { segments: merged.to_vec(), tail: Arc::default(), damaged: Vec::new() };
         for (number, segment) in merged.iter().enumerate() {
             segment.for_each_row(|fingerprint, id| {
@@ -258,7 +257,7 @@ impl Index {
     /// When the index was opened for reading, or the directory cannot be written.
     pub fn bulk(&self) -> Result<Bulk<'_>> {
         drop(self.write_lock()?);
-        Ok(Bulk { builders: Builders::new(self, &self.directory.join(BUILDING), self.memory_bytes)? })
+        Ok(Bulk { builders: Builders::new(self, self.memory_bytes)? })
     }
 
     /// Merges in a thread of its own, whenever told that rows have come.
@@ -340,13 +339,16 @@ struct Builders<'i> {
 }
 
 impl<'i> Builders<'i> {
-    fn new(index: &'i Index, building: &Path, memory_bytes: u64) -> Result<Builders<'i>> {
+    fn new(index: &'i Index, memory_bytes: u64) -> Result<Builders<'i>> {
+        // A place of its own: others may be building at the same time.
+        let number = index.builds.fetch_add(1, Ordering::Relaxed);
+        let building = index.directory.join(BUILDING).join(number.to_string());
         let mut builders = Builders {
             index,
-            building: building.to_path_buf(),
             memory_bytes,
             full: Vec::new(),
-            last: SegmentBuilder::new(index.config.ids, building, memory_bytes),
+            last: SegmentBuilder::new(index.config.ids, &building, memory_bytes),
+            building,
             made: 0,
         };
         builders.last = builders.next()?;
@@ -396,6 +398,8 @@ impl<'i> Builders<'i> {
             made.push(Arc::new(open_segment(&path, hash)?));
         }
         std::fs::remove_dir_all(&self.building).map_err(Error::io(&self.building, "remove"))?;
+        // Not empty if somebody else is building.
+        let _ = std::fs::remove_dir(index.directory.join(BUILDING));
         if to_file {
             sync_directory(&index.directory)?;
         }
@@ -428,10 +432,13 @@ impl Bulk<'_> {
         let _writing = index.write_lock()?;
         let state = index.state.load();
         let mut segments = state.segments.clone();
-        let at = segments.iter().position(|segment| !is_in_file(segment)).unwrap_or(segments.len());
-        segments.splice(at..at, made);
+        // What was deleted before is not to be deleted from these.
+        if !state.tail.rows.is_empty() || !state.tail.deleted.is_empty() {
+            segments.push(Arc::new(index.in_memory(Tail::clone(&state.tail))?));
+        }
+        segments.extend(made);
         index.write_manifest(&segments)?;
-        index.state.store(Arc::new(State { segments, tail: Arc::clone(&state.tail), damaged: state.damaged.clone() }));
+        index.state.store(Arc::new(State { segments, tail: Arc::default(), damaged: state.damaged.clone() }));
         Ok(())
     }
 }

@@ -70,6 +70,8 @@ pub struct Index {
     merging: Mutex<()>,
     /// The number of the next segment.
     next: std::sync::atomic::AtomicU64,
+    /// Builds so far.
+    builds: std::sync::atomic::AtomicU64,
     memory_bytes: u64,
     /// Whoever has this writes.
     lock: Option<File>,
@@ -77,7 +79,7 @@ pub struct Index {
 
 /// What there is at one moment.
 pub(crate) struct State {
-    /// From old to new; those without a file come last.
+    /// From old to new; most of those without a file come last.
     segments: Vec<Arc<Segment>>,
     tail: Arc<Tail>,
     /// Segments that could not be opened, and were left out.
@@ -135,6 +137,11 @@ impl Index {
     /// When there is none, when a part of it is damaged, or when somebody else writes to it and
     /// `write` is set.
     pub fn open(directory: &Path, options: OpenOptions) -> Result<Index> {
+        if options.write && options.skip_damaged {
+            return Err(Error::Usage(
+                "an index without its damaged segments is not written to: they would be lost for good".to_owned(),
+            ));
+        }
         let lock = if options.write && Manifest::path(directory).exists() { Some(lock(directory)?) } else { None };
         let manifest = Manifest::read(directory)?;
         Index::with(directory, manifest, lock, options)
@@ -169,6 +176,7 @@ impl Index {
             writing: Mutex::default(),
             merging: Mutex::default(),
             next: manifest.next.into(),
+            builds: 0.into(),
             memory_bytes: if options.memory_bytes == 0 { 2 << 30 } else { options.memory_bytes },
             lock,
         })

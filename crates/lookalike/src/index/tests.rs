@@ -255,6 +255,20 @@ fn inserts_deletes_flushes_and_merges_in_any_order_equal_the_definition() {
                     }
                 }
                 7 => drop(index.merge_like_sizes().unwrap()),
+                8 if step % 2 == 0 => {
+                    let mut bulk = index.bulk().unwrap();
+                    // A merge beside it, and rows that were deleted before.
+                    index.merge_like_sizes().unwrap();
+                    let gone = next_random(&mut state) & 0x00ff_0000_0000_f0f0;
+                    index.insert(&[(gone, id(step))]).unwrap();
+                    index.delete(gone, &id(step)).unwrap();
+                    model.0.retain(|row| *row != (gone, id(step)));
+                    for row in [(gone, id(step)), (gone, id(step * 1000 + 999))] {
+                        bulk.push(row.0, &row.1).unwrap();
+                        model.0.push(row);
+                    }
+                    bulk.finish().unwrap();
+                }
                 8 => index.flush().unwrap(),
                 _ => {
                     index.flush().unwrap();
