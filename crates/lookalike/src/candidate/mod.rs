@@ -1,6 +1,7 @@
 //! Sketches → candidate pairs: who is worth comparing.
 
 pub mod band_join;
+mod coverage;
 pub mod design;
 pub mod hamming_join;
 pub mod inverted;
