@@ -35,14 +35,24 @@ pub(crate) fn run(command: IndexCommand) -> Result<Ending> {
         IndexCommand::Stats(arguments) => stats(&arguments),
         IndexCommand::Verify { directory } => verify(&directory),
         IndexCommand::Compact { directory, memory } => {
-            let options = OpenOptions {
-                write: true,
-                memory_bytes: memory.unwrap_or_else(default_memory),
-                ..OpenOptions::default()
-            };
+            let options = OpenOptions { write: true, memory_bytes: self::memory(memory)?, ..OpenOptions::default() };
             Index::open(&directory, options)?.compact()?;
             Ok(Ending::Done)
         }
+    }
+}
+
+/// Less than this makes too many runs of what is sorted.
+const LEAST_MEMORY: u64 = 64 << 20;
+
+fn memory(given: Option<u64>) -> Result<u64> {
+    match given {
+        Some(bytes) if bytes < LEAST_MEMORY => {
+            let (bytes, least) = (format_bytes(bytes), format_bytes(LEAST_MEMORY));
+            Err(Error::Usage(format!("--memory {bytes} is too little: building an index needs at least {least}"))
+                .into())
+        }
+        given => Ok(given.unwrap_or_else(default_memory)),
     }
 }
 
@@ -74,7 +84,7 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
         cut: arguments.design.clone(),
         codec: codec(arguments.codec),
     };
-    let memory = arguments.running.memory.unwrap_or_else(default_memory);
+    let memory = memory(arguments.running.memory)?;
     let index = Index::create(&arguments.directory, config, memory, arguments.force)?;
     let progress = Progress::new(&arguments.talking)?;
     let written = arguments.fingerprints.unwrap_or(NotationName::Hex);
@@ -96,12 +106,22 @@ fn page_config(arguments: &BuildArguments) -> Result<Config> {
 }
 
 fn add(arguments: &AddArguments) -> Result<Ending> {
-    let memory_bytes = arguments.running.memory.unwrap_or_else(default_memory);
+    let memory_bytes = memory(arguments.running.memory)?;
     let index = Index::open(&arguments.directory, OpenOptions { write: true, memory_bytes, skip_damaged: false })?;
     let progress = Progress::new(&arguments.talking)?;
-    let filled = fill(&index, &arguments.inputs, arguments.fingerprints, &arguments.running, &progress)?;
-    index.merge_like_sizes()?;
-    tell(&index, &filled, arguments.talking.quiet)
+    if arguments.fingerprints.is_some() && index.config().fingerprints != Meaning::Given {
+        return Err(Error::Usage(
+            "--fingerprints: this index holds fingerprints of pages, and others do not fit; give pages".to_owned(),
+        )
+        .into());
+    }
+    let written = arguments.fingerprints.unwrap_or(NotationName::Hex);
+    let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
+    let ending = tell(&index, &filled, arguments.talking.quiet)?;
+    if let Err(error) = index.merge_like_sizes() {
+        writeln!(io::stderr(), "the rows were added, but segments could not be merged: {error}")?;
+    }
+    Ok(ending)
 }
 
 /// Puts pages or fingerprints into the index, as one segment.
@@ -130,7 +150,7 @@ fn fill(
 
 fn fill_given(index: &Index, bulk: &mut Bulk<'_>, inputs: &[String], written: NotationName) -> Result<Filled> {
     let mut push = |fingerprint: u64, id: &Id| bulk.push(fingerprint, id);
-    let first = index.reader().len().0;
+    let first = index.next_id();
     let mut reader = FingerprintReader::new(notation(written), index.config().ids, first, &mut push);
     for path in files(inputs)? {
         reader.read(&path)?;
@@ -286,7 +306,8 @@ fn query(arguments: &QueryArguments) -> Result<Ending> {
             }
             continue;
         }
-        let answer = reader.query(fingerprint, radius, arguments.limit)?;
+        let limit = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
+        let answer = reader.query(fingerprint, radius, limit)?;
         if arguments.asking.json {
             let matches: Vec<_> = answer.matches.iter().map(match_json).collect();
             let fingerprint = format!("{fingerprint:016x}");
@@ -367,7 +388,8 @@ fn join(arguments: &JoinArguments) -> Result<Ending> {
         Some(other) => other.reader().join_matches(&reader, radius, limit, tell),
         None => reader.self_matches(radius, limit, tell),
     })?;
-    Ok(ending(&index, 0))
+    let left_out = other.map_or(0, |other| other.damaged().len() as u64);
+    Ok(ending(&index, left_out))
 }
 
 type TellPair<'a> = dyn FnMut(&Id, &Match) -> lookalike::error::Result<()> + 'a;

@@ -157,9 +157,9 @@ pub(crate) struct AddArguments {
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<String>,
 
-    /// How fingerprints are written
-    #[arg(long, value_enum, value_name = "NOTATION", default_value_t = NotationName::Hex)]
-    pub(crate) fingerprints: NotationName,
+    /// How fingerprints are written [default: hex]
+    #[arg(long, value_enum, value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
+    pub(crate) fingerprints: Option<NotationName>,
 
     #[command(flatten)]
     pub(crate) running: BuildRunning,
@@ -194,7 +194,7 @@ pub(crate) struct QueryArguments {
     #[arg(long)]
     pub(crate) any: bool,
 
-    /// Rows that are printed for a query, the nearest first; all are counted
+    /// Rows that are printed for a query, the nearest first, 0 for all; all are counted
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
 
@@ -314,7 +314,8 @@ pub(crate) struct PlanArguments {
 
 /// A whole number, perhaps written as 8e9.
 fn parse_count(text: &str) -> Result<u64, String> {
-    if let Ok(count) = text.replace('_', "").parse() {
+    const MOST: u64 = 9_000_000_000_000_000;
+    if let Some(count) = text.replace('_', "").parse().ok().filter(|&count| count <= MOST) {
         return Ok(count);
     }
     match text.parse::<f64>() {

@@ -111,6 +111,8 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
         (&["build", "x", "f.tsv", "--fingerprints", "--design", "four"], 2, "no table design"),
         (&["build", ".", "f.tsv", "--fingerprints"], 2, "other things"),
         (&["build", "x", "f.tsv", "--fingerprints", "--ids", "number"], 2, "--ids text"),
+        (&["build", "i", "missing.tsv", "--fingerprints", "--force"], 1, "no such file"),
+        (&["build", "x", "f.tsv", "--fingerprints", "--memory", "1MB"], 2, "64.0 MiB"),
         (&["query", "i", "0f0f", "--radius", "4"], 2, "--radius 4"),
         (&["query", "i", "xyz"], 2, "hexadecimal"),
         (&["query", "i"], 2, "nothing to ask"),
@@ -146,6 +148,23 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
         let rest = index(&["query", "i", "0f0f", "--skip-damaged"], at);
         assert!(rest.code == 3 && rest.stderr.contains("left out"), "{}", rest.stderr);
     }
+}
+
+#[test]
+fn many_equal_rows_are_told_no_further_than_wanted() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let lines: String = (0..20_000).map(|row| if row % 2 == 0 { "ff\n" } else { "fe\n" }).collect();
+    fs::write(at.join("same.txt"), lines).unwrap();
+    assert_eq!(index(&["build", "same", "same.txt", "--fingerprints"], at).code, 0);
+    let batch = index(&["batch", "same", "same.txt", "--fingerprints", "--limit", "2"], at);
+    assert_eq!(batch.stdout.lines().count(), 40_000);
+    assert!(batch.stderr.contains("20,000 rows have more than 2 matches"), "{}", batch.stderr);
+    let join = index(&["join", "same", "--limit", "1"], at);
+    // All but the last of those that have nothing behind them.
+    assert_eq!(join.stdout.lines().count(), 19_999);
+    let answer = index(&["query", "same", "ff", "--limit", "0"], at);
+    assert_eq!(answer.stdout.lines().count(), 20_000);
 }
 
 #[test]

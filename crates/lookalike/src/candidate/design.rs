@@ -110,6 +110,9 @@ impl Design {
                         radius + 1
                     ));
                 }
+                if let Some(blocks) = levels.iter().find(|&&blocks| blocks > bits) {
+                    return Err(format!("{bits} bits cannot be cut into {blocks} blocks"));
+                }
                 let count = levels.iter().map(|&blocks| binomial(blocks, radius)).fold(1, u64::saturating_mul);
                 if count > MOST_TABLES {
                     return Err(format!(

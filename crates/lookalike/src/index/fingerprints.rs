@@ -12,7 +12,7 @@ use arrow_array::types::{Int32Type, Int64Type, UInt32Type, UInt64Type};
 use arrow_array::{Array, ArrayRef, RecordBatch};
 use arrow_schema::DataType;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::index::ids::{Id, IdKind};
@@ -85,9 +85,9 @@ pub fn id_kind(path: &Path, notation: Notation) -> Result<IdKind> {
     }
     let mut lines = open_lines(path)?;
     let mut line = Vec::new();
-    while read_line(&mut lines, &mut line).map_err(Error::io(path, "read"))? {
+    while read_line(&mut lines, &mut line).map_err(Error::io(path, "read"))?.is_some() {
         if let Some((_, id)) = split(&line, notation) {
-            let is_number = id.is_none_or(|id| id.parse::<u64>().is_ok());
+            let is_number = id.is_none_or(|id| number(id).is_some());
             kind = if is_number { IdKind::Number } else { IdKind::Text };
             break;
         }
@@ -116,15 +116,15 @@ impl<'a> FingerprintReader<'a> {
     }
 
     fn row(&mut self, fingerprint: u64, id: Option<&str>, at: impl FnOnce() -> String) -> Result<()> {
-        let number = self.next;
-        self.next += 1;
+        let ordinal = self.next;
+        self.next += u64::from(id.is_none());
         let id = match (self.ids, id) {
-            (IdKind::Number, None) => Id::Number(number),
-            (IdKind::Text, None) => Id::Text(number.to_string().into()),
+            (IdKind::Number, None) => Id::Number(ordinal),
+            (IdKind::Text, None) => Id::Text(ordinal.to_string().into()),
             (IdKind::Text, Some(id)) => Id::Text(id.into()),
-            (IdKind::Number, Some(text)) => match text.parse() {
-                Ok(number) => Id::Number(number),
-                Err(_) => {
+            (IdKind::Number, Some(text)) => match number(text) {
+                Some(number) => Id::Number(number),
+                None => {
                     return Err(Error::Usage(format!(
                         "{}: the id '{text}' is no number, and the ids of this index are numbers (as the first was, or as --ids says); build it with --ids text",
                         at()
@@ -137,7 +137,6 @@ impl<'a> FingerprintReader<'a> {
     }
 
     fn skip(&mut self, path: &Path, record: u64, byte: Option<u64>, bytes: &[u8]) {
-        self.next += 1;
         self.done.skipped += 1;
         if self.done.examples.len() < MOST_EXAMPLES {
             let what = match self.notation {
@@ -158,10 +157,14 @@ impl<'a> FingerprintReader<'a> {
     fn read_lines(&mut self, path: &Path) -> Result<()> {
         let mut lines = open_lines(path)?;
         let (mut line, mut record, mut byte) = (Vec::new(), 0, 0);
-        while read_line(&mut lines, &mut line).map_err(Error::io(path, "read"))? {
+        while let Some(bytes) = read_line(&mut lines, &mut line).map_err(Error::io(path, "read"))? {
             record += 1;
             let at = byte;
-            byte += line.len() as u64;
+            byte += bytes;
+            if bytes > MOST_LINE_BYTES as u64 {
+                self.skip(path, record, Some(at), &line);
+                continue;
+            }
             if line.trim_ascii().is_empty() {
                 continue;
             }
@@ -183,7 +186,8 @@ impl<'a> FingerprintReader<'a> {
         let parquet_error = |reason: String| Error::Parquet { path: path.to_path_buf(), reason };
         let reader = builder.with_projection(mask).build().map_err(|error| parquet_error(error.to_string()))?;
         let mut record = 0;
-        for batch in reader {
+        let mut reader = reader;
+        while let Some(batch) = guarded(|| reader.next()).map_err(|(_, reason)| parquet_error(reason))? {
             let batch: RecordBatch = batch.map_err(|error| parquet_error(error.to_string()))?;
             let column = |name: &Option<String>| name.as_ref().and_then(|name| batch.column_by_name(name)).cloned();
             let (fingerprints, ids) = (column(&names[0]), column(&names[1]));
@@ -202,6 +206,11 @@ impl<'a> FingerprintReader<'a> {
     }
 }
 
+/// A number that is written as numbers are, so that nothing is lost when it is kept as one.
+fn number(text: &str) -> Option<u64> {
+    text.parse::<u64>().ok().filter(|number| number.to_string() == text)
+}
+
 fn is_parquet(path: &Path) -> Result<bool> {
     let mut head = [0; 4];
     let mut file = File::open(path).map_err(|cause| match cause.kind() {
@@ -218,14 +227,31 @@ type ParquetFile = (ParquetRecordBatchReaderBuilder<File>, [Option<usize>; 2]);
 fn open_parquet(path: &Path) -> Result<ParquetFile> {
     let bad = |reason: String| Error::Parquet { path: path.to_path_buf(), reason };
     let file = File::open(path).map_err(Error::io(path, "read"))?;
-    let builder = guarded(|| ParquetRecordBatchReaderBuilder::try_new(file))
-        .map_err(|(_, reason)| bad(reason))?
-        .map_err(|error| bad(error.to_string()))?;
+    let builder = guarded(|| {
+        ParquetRecordBatchReaderBuilder::try_new_with_options(
+            file,
+            ArrowReaderOptions::new().with_skip_arrow_metadata(true),
+        )
+    })
+    .map_err(|(_, reason)| bad(reason))?
+    .map_err(|error| bad(error.to_string()))?;
     let place = |name: &str| builder.schema().fields().iter().position(|field| field.name() == name);
     let columns = [place("fingerprint"), place("id")];
     if columns[0].is_none() {
         let names: Vec<&str> = builder.schema().fields().iter().map(|field| field.name().as_str()).collect();
         return Err(bad(format!("has no column 'fingerprint'; its columns are {}", names.join(", "))));
+    }
+    for column in columns.into_iter().flatten() {
+        let field = builder.schema().field(column);
+        let is_text = matches!(field.data_type(), DataType::Utf8 | DataType::LargeUtf8);
+        let is_id = field.name() == "id" && matches!(field.data_type(), DataType::UInt32 | DataType::Int32);
+        if !is_text && !is_id && !matches!(field.data_type(), DataType::UInt64 | DataType::Int64) {
+            return Err(bad(format!(
+                "the column '{}' is of the type {}; write 64-bit integers or text",
+                field.name(),
+                field.data_type()
+            )));
+        }
     }
     Ok((builder, columns))
 }
@@ -265,14 +291,14 @@ fn open_lines(path: &Path) -> Result<BufReader<Box<dyn Read + Send>>> {
     Ok(BufReader::with_capacity(1 << 18, compression.decode(file).map_err(Error::io(path, "read"))?))
 }
 
-/// The next line, cut where it is too long; false at the end.
-fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<bool> {
+/// The next line, cut where it is too long, and how long it really is; nothing at the end.
+fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<u64>> {
     line.clear();
-    lines.take(MOST_LINE_BYTES as u64).read_until(b'\n', line)?;
-    if line.len() == MOST_LINE_BYTES && line.last() != Some(&b'\n') {
-        lines.skip_until(b'\n')?;
+    let mut bytes = lines.take(MOST_LINE_BYTES as u64).read_until(b'\n', line)?;
+    if bytes == MOST_LINE_BYTES && line.last() != Some(&b'\n') {
+        bytes += lines.skip_until(b'\n')?.max(1);
     }
-    Ok(!line.is_empty())
+    Ok((bytes > 0).then_some(bytes as u64))
 }
 
 /// Fingerprint and id of a line.

@@ -230,7 +230,7 @@ impl HuffmanTable {
             return Ok(());
         }
         let last = self.block_of(to)?.min(self.blocks - 1);
-        if last - first < MOST_BLOCKS || prefix == 64 {
+        if last.saturating_sub(first) < MOST_BLOCKS || prefix == 64 {
             for block in first..=last {
                 self.decode_block(block, &mut |row, key| {
                     if (from..=to).contains(&key) && (key ^ query).count_ones() <= radius {

@@ -143,7 +143,9 @@ impl Waiting {
         let Waiting::Texts(texts) = self else { return Ok(0) };
         texts.finish()?;
         let (mut scratch, mut position) = (Scratch::default(), 0u64);
-        let mut offsets = Spill::<u64>::new(directory.join("id-offsets"), 64 << 20);
+        // Segments that are made in memory have no directory.
+        let limit = if directory.as_os_str().is_empty() { usize::MAX } else { 64 << 20 };
+        let mut offsets = Spill::<u64>::new(directory.join("id-offsets"), limit);
         offsets.append(&[0])?;
         each(&mut |at| {
             let mut bytes = texts.read(at..(at + 4 + READ).min(texts.len()), &mut scratch)?;

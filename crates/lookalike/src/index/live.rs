@@ -5,7 +5,7 @@
 
 use std::fs::File;
 use std::io::BufWriter;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Sender};
 use std::sync::{Arc, MutexGuard, PoisonError};
@@ -38,8 +38,8 @@ pub(crate) struct Tail {
 impl State {
     /// Whether a row of segment `number` was deleted later.
     pub(super) fn is_deleted(&self, number: usize, fingerprint: u64, id: &Id) -> bool {
-        let later = self.segments[number + 1..].iter().filter_map(|segment| segment.deleted.get(&fingerprint));
-        later.flatten().any(|deleted| deleted == id)
+        let mut later = self.segments[number + 1..].iter().filter_map(|segment| segment.deleted.get(&fingerprint));
+        later.any(|deleted| deleted.contains(id))
             || self.tail.deleted.iter().any(|(deleted, of)| *deleted == fingerprint && of == id)
     }
 
@@ -67,7 +67,8 @@ fn like_sizes(segments: &[Arc<Segment>]) -> Option<std::ops::Range<usize>> {
         for at in 0..=segments.len() {
             let is_small = |at: usize| segments.get(at).is_some_and(|segment| class(segment) <= most);
             if !is_small(at) || is_in_file(&segments[at]) != is_in_file(&segments[from]) {
-                if at - from >= MERGED {
+                let rows: u64 = segments[from..at].iter().map(|segment| segment.meta.rows).sum();
+                if at - from >= MERGED && rows <= MOST_ROWS {
                     return Some(from..at);
                 }
                 from = if is_small(at) { at } else { at + 1 };
@@ -92,21 +93,31 @@ impl Index {
     /// When the index was opened for reading, or ids are of the wrong kind.
     pub fn insert(&self, rows: &[(u64, Id)]) -> Result<()> {
         let _writing = self.write_lock()?;
-        if let Some((_, id)) = rows.iter().find(|(_, id)| id.kind() != self.config.ids) {
-            return Err(Error::Usage(format!("the id '{id}' is not of the kind of the others in this index")));
-        }
+        rows.iter().try_for_each(|(_, id)| self.check_id(id))?;
         let state = self.state.load();
         let mut tail = Tail::clone(&state.tail);
         tail.rows.extend_from_slice(rows);
         self.publish(&state, tail)
     }
 
+    /// An id of the right kind, which no row without one will get.
+    fn check_id(&self, id: &Id) -> Result<()> {
+        if id.kind() != self.config.ids {
+            return Err(Error::Usage(format!("the id '{id}' is not of the kind of the others in this index")));
+        }
+        if let Id::Number(number) = id {
+            self.next_id.fetch_max(number.saturating_add(1), Ordering::Relaxed);
+        }
+        Ok(())
+    }
+
     /// Removes every row with this fingerprint and this id.
     ///
     /// # Errors
-    /// When the index was opened for reading.
+    /// When the index was opened for reading, or the id is of the wrong kind.
     pub fn delete(&self, fingerprint: u64, id: &Id) -> Result<()> {
         let _writing = self.write_lock()?;
+        self.check_id(id)?;
         let state = self.state.load();
         let mut tail = Tail::clone(&state.tail);
         tail.rows.retain(|row| row.0 != fingerprint || row.1 != *id);
@@ -178,7 +189,9 @@ impl Index {
             let state = self.state.load_full();
             let in_memory =
                 state.segments.iter().position(|segment| !is_in_file(segment)).unwrap_or(state.segments.len());
-            let rows: u64 = state.segments[in_memory..].iter().map(|segment| segment.meta.rows).sum();
+            let in_memory_rows =
+                state.segments[in_memory..].iter().map(|segment| segment.meta.rows + segment.meta.deleted);
+            let rows: u64 = in_memory_rows.sum();
             let (range, to_file) = if rows >= MEMORY_ROWS {
                 (in_memory..state.segments.len(), true)
             } else if let Some(range) = like_sizes(&state.segments) {
@@ -210,6 +223,7 @@ impl Index {
         let merged = &state.segments[range.clone()];
         let memory = if to_file { self.memory_bytes } else { u64::MAX / 2 };
         let mut builders = Builders::new(self, memory)?;
+        let mut deleted = Vec::new();
         let only_these = State { segments: merged.to_vec(), tail: Arc::default(), damaged: Vec::new() };
         for (number, segment) in merged.iter().enumerate() {
             segment.for_each_row(|fingerprint, id| {
@@ -221,10 +235,15 @@ impl Index {
             // What it deletes from segments before all of these is still to be deleted.
             if range.start > 0 {
                 for (&fingerprint, ids) in &segment.deleted {
-                    ids.iter().for_each(|id| builders.last.delete(fingerprint, id.clone()));
+                    deleted.extend(ids.iter().map(|id| (fingerprint, id.clone())));
                 }
             }
         }
+        // In the same order on every machine, and in the first of what is made, so that nothing in these is meant.
+        deleted.sort_unstable();
+        deleted.dedup();
+        let first = builders.full.first_mut().unwrap_or(&mut builders.last);
+        deleted.into_iter().for_each(|(fingerprint, id)| first.delete(fingerprint, id));
         let made = builders.finish(to_file)?;
         let _writing = self.write_lock()?;
         let state = self.state.load();
@@ -245,10 +264,15 @@ impl Index {
     fn write_manifest(&self, segments: &[Arc<Segment>]) -> Result<()> {
         let mut manifest = Manifest::new(self.config.clone());
         manifest.next = self.next.load(Ordering::Relaxed);
+        manifest.next_id = self.next_id.load(Ordering::Relaxed);
         for segment in segments.iter().filter(|segment| is_in_file(segment)) {
             manifest.segments.extend(segment.file().path().file_name().map(|name| name.to_string_lossy().into_owned()));
         }
-        manifest.write(&self.directory)
+        manifest.write(&self.directory)?;
+        if self.replaces.swap(false, Ordering::Relaxed) {
+            manifest.remove_strangers(&self.directory)?;
+        }
+        Ok(())
     }
 
     /// Takes many rows at once, as one segment.
@@ -306,7 +330,8 @@ impl Merging {
         self.wake = None;
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(result)) => result,
-            _ => Ok(()),
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
         }
     }
 }
@@ -328,10 +353,22 @@ pub(super) fn design(config: &IndexConfig, rows: u64, memory_bytes: u64) -> Resu
         .map(|estimate| estimate.design)
 }
 
+/// A directory for what is being built, which goes away in the end, or when building fails.
+struct Place(PathBuf);
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        // What stays is removed by the next writer.
+        let _ = std::fs::remove_dir_all(&self.0);
+        // Not empty if somebody else is building.
+        let _ = self.0.parent().map(std::fs::remove_dir);
+    }
+}
+
 /// Rows that are on their way into segments of bounded size.
 struct Builders<'i> {
     index: &'i Index,
-    building: std::path::PathBuf,
+    place: Place,
     memory_bytes: u64,
     full: Vec<SegmentBuilder>,
     last: SegmentBuilder,
@@ -342,13 +379,13 @@ impl<'i> Builders<'i> {
     fn new(index: &'i Index, memory_bytes: u64) -> Result<Builders<'i>> {
         // A place of its own: others may be building at the same time.
         let number = index.builds.fetch_add(1, Ordering::Relaxed);
-        let building = index.directory.join(BUILDING).join(number.to_string());
+        let place = Place(index.directory.join(BUILDING).join(number.to_string()));
         let mut builders = Builders {
             index,
             memory_bytes,
             full: Vec::new(),
-            last: SegmentBuilder::new(index.config.ids, &building, memory_bytes),
-            building,
+            last: SegmentBuilder::new(index.config.ids, &place.0, memory_bytes),
+            place,
             made: 0,
         };
         builders.last = builders.next()?;
@@ -356,7 +393,7 @@ impl<'i> Builders<'i> {
     }
 
     fn next(&mut self) -> Result<SegmentBuilder> {
-        let directory = self.building.join(format!("{}", self.made));
+        let directory = self.place.0.join(self.made.to_string());
         self.made += 1;
         std::fs::create_dir_all(&directory).map_err(Error::io(&directory, "create"))?;
         Ok(SegmentBuilder::new(self.index.config.ids, &directory, self.memory_bytes))
@@ -383,7 +420,7 @@ impl<'i> Builders<'i> {
                 continue;
             }
             let name = segment_name(index.next.fetch_add(1, Ordering::Relaxed));
-            let aside = self.building.join(&name);
+            let aside = self.place.0.join(&name);
             let file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
             let out = BufWriter::with_capacity(1 << 20, file);
             let (out, _) = builder.finish(hash, index.config.codec, choose, out, &aside)?;
@@ -397,9 +434,6 @@ impl<'i> Builders<'i> {
             std::fs::rename(&aside, &path).map_err(Error::io(&path, "write"))?;
             made.push(Arc::new(open_segment(&path, hash)?));
         }
-        std::fs::remove_dir_all(&self.building).map_err(Error::io(&self.building, "remove"))?;
-        // Not empty if somebody else is building.
-        let _ = std::fs::remove_dir(index.directory.join(BUILDING));
         if to_file {
             sync_directory(&index.directory)?;
         }
@@ -418,6 +452,7 @@ impl Bulk<'_> {
     /// # Errors
     /// When a temporary file cannot be written, or the id is of the wrong kind.
     pub fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
+        self.builders.index.check_id(id)?;
         self.builders.push(fingerprint, id)
     }
 

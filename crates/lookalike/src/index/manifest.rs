@@ -15,6 +15,9 @@ use crate::index::segment::{Codec, MOST_RADIUS};
 use crate::index::segment_file::FORMAT_VERSION;
 use crate::index::{BUILDING, LOCK};
 
+/// A manifest that is being written.
+const NEW: &str = "manifest.json.new";
+
 /// Where the fingerprints of an index come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -82,11 +85,13 @@ pub(super) struct Manifest {
     pub(super) segments: Vec<String>,
     /// The number of the next segment.
     pub(super) next: u64,
+    /// The number of the next row without an id.
+    pub(super) next_id: u64,
 }
 
 impl Manifest {
     pub(super) fn new(config: IndexConfig) -> Manifest {
-        Manifest { format: FORMAT_VERSION, config, segments: Vec::new(), next: 1 }
+        Manifest { format: FORMAT_VERSION, config, segments: Vec::new(), next: 1, next_id: 0 }
     }
 
     pub(super) fn path(directory: &Path) -> PathBuf {
@@ -124,7 +129,7 @@ impl Manifest {
     /// Takes the place of the manifest that is there, at once.
     pub(super) fn write(&self, directory: &Path) -> Result<()> {
         let path = Manifest::path(directory);
-        let aside = directory.join("manifest.json.new");
+        let aside = directory.join(NEW);
         let text = serde_json::to_vec_pretty(self)
             .map_err(|cause| Error::BadSegment { path: path.clone(), reason: cause.to_string() })?;
         let mut file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
@@ -133,23 +138,38 @@ impl Manifest {
         sync_directory(directory)
     }
 
-    /// Removes segments that no manifest lists: what a killed run left.
+    /// A number that no segment in the directory has had, as far as that can be seen.
+    pub(super) fn free_number(&self, directory: &Path) -> u64 {
+        let there = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let there = there.filter_map(|entry| segment_number(&entry.file_name().to_string_lossy()));
+        there.map(|number| number.saturating_add(1)).chain([self.next]).max().unwrap_or(1)
+    }
+
+    /// Removes segments that the manifest does not list: what a killed run left, or an index that was replaced.
     pub(super) fn remove_strangers(&self, directory: &Path) -> Result<()> {
         let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            let is_ours = segment_number(&name).is_some() && !self.segments.contains(&name);
-            if is_ours {
+            if name == NEW || segment_number(&name).is_some() && !self.segments.contains(&name) {
                 std::fs::remove_file(entry.path()).map_err(Error::io(&entry.path(), "remove"))?;
             }
         }
-        let building = directory.join(BUILDING);
-        if building.exists() {
-            std::fs::remove_dir_all(&building).map_err(Error::io(&building, "remove"))?;
-        }
-        debug_assert!(directory.join(LOCK).exists());
         Ok(())
     }
+}
+
+/// Removes what killed runs were building.
+pub(super) fn clear_building(directory: &Path) -> Result<()> {
+    let building = directory.join(BUILDING);
+    if building.exists() {
+        std::fs::remove_dir_all(&building).map_err(Error::io(&building, "remove"))?;
+    }
+    Ok(())
+}
+
+/// Whether a file of this name belongs to an index.
+pub(super) fn is_ours(name: &str) -> bool {
+    name == LOCK || name == BUILDING || name == NEW || segment_number(name).is_some()
 }
 
 /// The name of a segment.

@@ -25,6 +25,11 @@ impl Limit {
         Limit { left: if limit == 0 { usize::MAX } else { limit }, told: 0, is_reached: false }
     }
 
+    /// How many are worth looking up: one more than may be told, to know whether there are more.
+    fn room(&self) -> usize {
+        self.left.saturating_add(1)
+    }
+
     /// Whether one more may be told.
     fn take(&mut self) -> bool {
         if self.left == 0 {
@@ -81,7 +86,7 @@ impl Reader {
         let pairs = self.join(other, radius)?;
         let mut told = Told::default();
         for near in pairs.chunk_by(|a, b| a.0 == b.0) {
-            for id in other.ids(near[0].0)? {
+            for id in other.ids(near[0].0, usize::MAX)? {
                 self.tell_near(&id, near[0].0, near.iter().map(|pair| pair.1), limit, &mut told, tell)?;
             }
         }
@@ -101,7 +106,7 @@ impl Reader {
         near.sort_unstable();
         let mut count = Limit::new(limit);
         'all: for (distance, near) in near {
-            for id in self.ids(near)? {
+            for id in self.ids(near, count.room())? {
                 if !count.take() {
                     break 'all;
                 }
@@ -130,7 +135,7 @@ impl Reader {
         lefts.dedup();
         let mut told = Told::default();
         for fingerprint in lefts {
-            let ids = self.ids(fingerprint)?;
+            let ids = self.ids(fingerprint, usize::MAX)?;
             let from = pairs.partition_point(|pair| pair.0 < fingerprint);
             let near = pairs[from..].iter().take_while(|pair| pair.0 == fingerprint);
             let mut near: Vec<(u32, u64)> = near.map(|pair| ((pair.1 ^ fingerprint).count_ones(), pair.1)).collect();
@@ -143,8 +148,8 @@ impl Reader {
                     }
                     tell(id, &Match { id: other.clone(), distance: 0, fingerprint })?;
                 }
-                'all: for &(distance, near) in &near {
-                    for other in self.ids(near)? {
+                'all: for &(distance, near) in near.iter().take(if count.is_reached { 0 } else { usize::MAX }) {
+                    for other in self.ids(near, count.room())? {
                         if !count.take() {
                             break 'all;
                         }

@@ -39,7 +39,7 @@ use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
 use live::Tail;
-use manifest::Manifest;
+use manifest::{Manifest, clear_building, is_ours};
 use segment::Segment;
 
 /// Where segments are made.
@@ -70,6 +70,10 @@ pub struct Index {
     merging: Mutex<()>,
     /// The number of the next segment.
     next: std::sync::atomic::AtomicU64,
+    /// The number of the next row without an id.
+    next_id: std::sync::atomic::AtomicU64,
+    /// Whether what else is there goes away with the first manifest.
+    replaces: std::sync::atomic::AtomicBool,
     /// Builds so far.
     builds: std::sync::atomic::AtomicU64,
     memory_bytes: u64,
@@ -115,20 +119,20 @@ impl Index {
             )));
         }
         let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
-        if !holds_index
-            && !replace
-            && entries.flatten().any(|entry| entry.file_name() != LOCK && entry.file_name() != BUILDING)
-        {
+        let mut others = entries.flatten().filter(|entry| !is_ours(&entry.file_name().to_string_lossy()));
+        if !holds_index && !replace && others.next().is_some() {
             return Err(Error::Usage(format!(
                 "{}: the directory holds other things; choose another, or use --force (they stay)",
                 directory.display()
             )));
         }
-        let manifest = Manifest::new(config);
-        if holds_index {
-            manifest.write(directory)?;
-        }
-        Index::with(directory, manifest, Some(lock), OpenOptions { write: true, memory_bytes, skip_damaged: false })
+        // An index that is there stays until the first segment of the new one is.
+        let mut manifest = Manifest::new(config);
+        manifest.next = manifest.free_number(directory);
+        let options = OpenOptions { write: true, memory_bytes, skip_damaged: false };
+        let mut index = Index::with(directory, manifest, Some(lock), options)?;
+        index.replaces = true.into();
+        Ok(index)
     }
 
     /// Opens the index in `directory`.
@@ -143,15 +147,30 @@ impl Index {
             ));
         }
         let lock = if options.write && Manifest::path(directory).exists() { Some(lock(directory)?) } else { None };
-        let manifest = Manifest::read(directory)?;
-        Index::with(directory, manifest, lock, options)
+        loop {
+            let manifest = Manifest::read(directory)?;
+            if lock.is_some() {
+                manifest.remove_strangers(directory)?;
+                return Index::with(directory, manifest, lock, options);
+            }
+            let listed = manifest.segments.clone();
+            let is_gone = listed.iter().any(|name| !directory.join(name).exists());
+            let opened = Index::with(directory, manifest, None, options);
+            let not_found = |error: &Error| matches!(error, Error::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound);
+            // A writer may have replaced what the manifest listed a moment ago.
+            if (is_gone || opened.as_ref().is_err_and(not_found)) && Manifest::read(directory)?.segments != listed {
+                continue;
+            }
+            return opened;
+        }
     }
 
     fn with(directory: &Path, manifest: Manifest, lock: Option<File>, options: OpenOptions) -> Result<Index> {
         if options.write {
-            manifest.remove_strangers(directory)?;
+            clear_building(directory)?;
         }
         let hash = manifest.config.hash();
+        let next = manifest.free_number(directory);
         let (mut segments, mut damaged) = (Vec::new(), Vec::new());
         for name in &manifest.segments {
             let whole = open_segment(&directory.join(name), hash).and_then(|segment| match options.skip_damaged {
@@ -175,8 +194,10 @@ impl Index {
             state: ArcSwap::from_pointee(State { segments, tail: Arc::default(), damaged }),
             writing: Mutex::default(),
             merging: Mutex::default(),
-            next: manifest.next.into(),
+            next: next.into(),
+            next_id: manifest.next_id.into(),
             builds: 0.into(),
+            replaces: false.into(),
             memory_bytes: if options.memory_bytes == 0 { 2 << 30 } else { options.memory_bytes },
             lock,
         })
@@ -198,6 +219,12 @@ impl Index {
     #[must_use]
     pub fn reader(&self) -> Reader {
         Reader::new(self.state.load_full())
+    }
+
+    /// The number that a row without an id gets: above all numbers that rows have had.
+    #[must_use]
+    pub fn next_id(&self) -> u64 {
+        self.next_id.load(std::sync::atomic::Ordering::Relaxed)
     }
 
     /// Segments that were left out because they are damaged.

@@ -152,16 +152,19 @@ impl Reader {
         Ok(())
     }
 
-    /// The ids of a fingerprint.
+    /// The ids of a fingerprint, at most `limit`.
     ///
     /// # Errors
     /// When a segment is damaged where it is read.
-    pub fn ids(&self, fingerprint: u64) -> Result<Vec<Id>> {
+    pub fn ids(&self, fingerprint: u64, limit: usize) -> Result<Vec<Id>> {
         let mut ids = Vec::new();
         for (number, segment) in self.state.segments.iter().enumerate() {
             let Some(row) = segment.find(fingerprint)? else { continue };
             let has_deleted = self.state.has_deleted(number, fingerprint);
             for position in segment.positions_of(row)? {
+                if ids.len() >= limit {
+                    return Ok(ids);
+                }
                 let id = segment.id(position)?;
                 if !has_deleted || !self.state.is_deleted(number, fingerprint, &id) {
                     ids.push(id);
@@ -169,7 +172,7 @@ impl Reader {
             }
         }
         let tail = self.state.tail.rows.iter().filter(|(near, _)| *near == fingerprint);
-        ids.extend(tail.map(|(_, id)| id.clone()));
+        ids.extend(tail.map(|(_, id)| id.clone()).take(limit - ids.len()));
         Ok(ids)
     }
 

@@ -1,6 +1,6 @@
 //! An immutable part of an index: rows, with the tables over their fingerprints.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -78,7 +78,7 @@ pub(super) struct Segment {
     /// How many more rows than fingerprints there are up to each of those.
     more: Section,
     /// Rows of older segments that are no longer there.
-    pub(super) deleted: HashMap<u64, Vec<Id>>,
+    pub(super) deleted: HashMap<u64, HashSet<Id>>,
 }
 
 /// A fingerprint near a query.
@@ -135,15 +135,21 @@ impl Segment {
         if [&repeated, &more].iter().any(|section| Some(section.len() as u64) != length) {
             return Err(file.bad("is damaged: repeated fingerprints are not as many as it says"));
         }
-        let mut deleted: HashMap<u64, Vec<Id>> = HashMap::new();
+        let mut deleted: HashMap<u64, HashSet<Id>> = HashMap::new();
         if meta.deleted > 0 {
             let section = file.section("deleted");
             let deleted_ids = Ids::open(&file, "deleted-id", meta.ids, meta.deleted_width, meta.deleted)?;
             if Some(section.len() as u64) != meta.deleted.checked_mul(8) {
                 return Err(file.bad("is damaged: deleted rows are not as many as their ids"));
             }
+            let mut bytes = 0;
             for at in 0..section.len() / 8 {
-                deleted.entry(section.number(at, 8)?).or_default().push(deleted_ids.get(at as u64)?);
+                let id = deleted_ids.get(at as u64)?;
+                bytes += if let Id::Text(text) = &id { text.len() as u64 } else { 0 };
+                if bytes > 3 * file.length() {
+                    return Err(file.bad("is damaged: the ids of deleted rows lie upon one another"));
+                }
+                deleted.entry(section.number(at, 8)?).or_default().insert(id);
             }
         }
         Ok(Segment { meta, design, file, tables, ids, repeated, more, deleted })
@@ -381,6 +387,9 @@ impl Segment {
                     break;
                 }
             }
+        }
+        if rows != self.meta.rows {
+            wrong(format!("has {} ids for {rows} rows", self.meta.rows));
         }
         errors
     }

@@ -304,7 +304,7 @@ struct Run<'a, T> {
 }
 
 /// Bytes of a run in memory.
-const RUN_BYTES: u64 = 1 << 20;
+const RUN_BYTES: u64 = 256 << 10;
 
 impl<'a, T: Item> Run<'a, T> {
     fn open(path: &'a Path) -> Result<Run<'a, T>> {

@@ -466,3 +466,45 @@ fn segments_of_another_meaning_are_not_mixed_in() {
     let error = Index::open(&one, OpenOptions::default()).err().unwrap().to_string();
     assert!(error.contains("another way"), "{error}");
 }
+
+#[test]
+fn an_index_is_replaced_only_by_one_that_is_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let config = IndexConfig::given(IdKind::Number, 3);
+    built(directory.path(), config.clone(), &[(1, Id::Number(1))]);
+    let rows = || Index::open(directory.path(), OpenOptions::default()).unwrap().reader().len().0;
+    {
+        let index = Index::create(directory.path(), config.clone(), 1 << 26, true).unwrap();
+        let mut bulk = index.bulk().unwrap();
+        bulk.push(2, &Id::Number(2)).unwrap();
+        assert!(bulk.push(3, &Id::from("no number")).is_err());
+    }
+    assert_eq!(rows(), 1, "what failed left the old one");
+    // A killed run: a segment that no manifest lists, and a manifest that was not renamed.
+    std::fs::write(directory.path().join("segment-000007.seg"), "half").unwrap();
+    std::fs::write(directory.path().join("manifest.json.new"), "half").unwrap();
+    let index = Index::create(directory.path(), config, 1 << 26, true).unwrap();
+    let mut bulk = index.bulk().unwrap();
+    bulk.push(2, &Id::Number(2)).unwrap();
+    bulk.push(3, &Id::Number(index.next_id())).unwrap();
+    bulk.finish().unwrap();
+    assert_eq!((rows(), index.next_id()), (2, 4));
+    drop(index);
+    let mut names: Vec<String> = std::fs::read_dir(directory.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["lock", "manifest.json", "segment-000008.seg"]);
+}
+
+#[test]
+fn ids_of_the_wrong_kind_are_refused_everywhere() {
+    let directory = tempfile::tempdir().unwrap();
+    let index = built(directory.path(), IndexConfig::given(IdKind::Number, 3), &[(1, Id::Number(1))]);
+    assert!(index.insert(&[(1, Id::from("a"))]).is_err());
+    assert!(index.delete(1, &Id::from("a")).is_err());
+    index.delete(1, &Id::Number(1)).unwrap();
+    index.flush().unwrap();
+    assert_eq!(index.reader().query(1, 3, 10).unwrap().count, 0);
+}

@@ -244,13 +244,16 @@ pub(crate) fn columns(title: &str, x_label: &str, values: &[u64], step: usize) -
     drawing.finish()
 }
 
-/// A drawing as a file of its own, with a title and colours that suit dark and light.
+/// A drawing as a file of its own, with its title and its colours.
 pub(crate) fn standalone(title: &str, drawing: &str) -> String {
     let style = "<style>svg{font:11px system-ui,sans-serif;background:#fff}.grid{stroke:#ddd}.bar{fill:#3b6ea5}text{fill:#333}.axis{fill:#555}</style>";
     let named =
         drawing.replacen("<svg ", &format!("<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{}\" ", WIDTH * 1.5), 1);
     match named.split_once('>') {
-        Some((open, rest)) => format!("{open}><title>{title}</title>{style}{rest}\n"),
+        Some((open, rest)) => {
+            let heading = format!("<text x=\"{LEFT}\" y=\"10\">{title}</text>");
+            format!("{open}><title>{title}</title>{style}{heading}{rest}\n")
+        }
         None => named,
     }
 }
