@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::index::packed::BitWriter;
 use crate::index::segment_file::{Section, SegmentFile, SegmentWriter};
 use crate::index::sort::Keys;
+use crate::kernel::word_at;
 
 /// Bytes of a block.
 const BLOCK: usize = 1024;
@@ -338,21 +339,7 @@ impl BitReader<'_> {
     /// At least the next 57 bits; zeros behind the end.
     #[inline]
     fn peek(&self) -> u64 {
-        let byte = self.bit / 8;
-        let word = match self.bytes.get(byte..byte.saturating_add(8)) {
-            Some(window) => {
-                let mut whole = [0; 8];
-                whole.copy_from_slice(window);
-                u64::from_le_bytes(whole)
-            }
-            None => {
-                let rest = self.bytes.get(byte..).unwrap_or_default();
-                let mut whole = [0; 8];
-                whole[..rest.len()].copy_from_slice(rest);
-                u64::from_le_bytes(whole)
-            }
-        };
-        word >> (self.bit % 8)
+        word_at(self.bytes, self.bit / 8) >> (self.bit % 8)
     }
 
     /// The next `count` bits.

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::index::segment_file::{Section, SegmentFile, SegmentWriter};
-use crate::kernel::{Packed, WIDEST_PACKED, near_packed};
+use crate::kernel::{Packed, WIDEST_PACKED, near_packed, word_at};
 
 /// How a key is cut: what the directory, the high and the low part have of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -376,7 +376,7 @@ impl PackedTable {
         let mut bit = offset;
         let values = 1u64 << self.shape.high_bits;
         while value < values && bit < bytes.len() * 8 {
-            let (word, count) = word_at(bytes, bit);
+            let (word, count) = bits_at(bytes, bit);
             // Ones up to the next zero, all at once.
             let ones = word.trailing_ones().min(count);
             row = (row + ones).min(bucket.rows.end);
@@ -436,22 +436,9 @@ impl PackedTable {
 
 /// At most 64 bits from `bit` on, and how many.
 #[inline]
-fn word_at(bytes: &[u8], bit: usize) -> (u64, u32) {
-    let (word, count) = match bytes.get(bit / 8..bit / 8 + 8) {
-        Some(window) => {
-            let mut whole = [0; 8];
-            whole.copy_from_slice(window);
-            (u64::from_le_bytes(whole), 64)
-        }
-        None => {
-            let rest = bytes.get(bit / 8..).unwrap_or_default();
-            let mut whole = [0; 8];
-            whole[..rest.len()].copy_from_slice(rest);
-            (u64::from_le_bytes(whole), u32::try_from(rest.len()).unwrap_or(0) * 8)
-        }
-    };
-    let skip = u32::try_from(bit % 8).unwrap_or(0);
-    (word >> skip, count.saturating_sub(skip))
+fn bits_at(bytes: &[u8], bit: usize) -> (u64, u32) {
+    let left = (bytes.len() - bit / 8).min(8) * 8 - bit % 8;
+    (word_at(bytes, bit / 8) >> (bit % 8), u32::try_from(left).unwrap_or(0))
 }
 
 /// Reads the high parts of a bucket from front to back.
@@ -472,7 +459,7 @@ impl<'a> HighCursor<'a> {
     /// The high part of the row at `at` in the bucket; rows are asked for in ascending order.
     fn value_of(&mut self, at: u32) -> u64 {
         while self.bit < self.bytes.len() * 8 {
-            let (word, count) = word_at(self.bytes, self.bit);
+            let (word, count) = bits_at(self.bytes, self.bit);
             let ones = word.count_ones();
             if self.ones + ones > at {
                 let place = select(word, at - self.ones);
@@ -499,7 +486,7 @@ impl<'a> HighCursor<'a> {
             return 0;
         }
         while self.bit < self.bytes.len() * 8 {
-            let (word, bits) = word_at(self.bytes, self.bit);
+            let (word, bits) = bits_at(self.bytes, self.bit);
             let inverse = !word & 1u64.unbounded_shl(bits).wrapping_sub(1);
             let zeros = inverse.count_ones();
             if self.zeros + u64::from(zeros) >= count {

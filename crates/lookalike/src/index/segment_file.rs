@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::kernel::Map;
+use crate::kernel::{Map, word_at};
 
 /// The first and the last bytes of a segment.
 const MAGIC: &[u8; 8] = b"LKALSEG\n";
@@ -224,9 +224,7 @@ fn bad(path: &Path, reason: impl Into<String>) -> Error {
 }
 
 fn number(bytes: &[u8]) -> u64 {
-    let mut word = [0; 8];
-    word[..bytes.len().min(8)].copy_from_slice(&bytes[..bytes.len().min(8)]);
-    u64::from_le_bytes(word)
+    word_at(bytes, 0)
 }
 
 fn to_usize(value: u64) -> usize {

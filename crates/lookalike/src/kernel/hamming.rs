@@ -40,25 +40,24 @@ impl<'a> Packed<'a> {
     #[must_use]
     pub fn get(self, at: usize) -> u64 {
         let bit = at * self.width as usize;
-        let byte = bit / 8;
-        let word = match self.bytes.get(byte..byte + 8) {
-            Some(window) => word(window),
-            None => {
-                let mut window = [0; 8];
-                let rest = self.bytes.get(byte..).unwrap_or_default();
-                window[..rest.len()].copy_from_slice(rest);
-                u64::from_le_bytes(window)
-            }
-        };
+        let word = word_at(self.bytes, bit / 8);
         (word >> (bit % 8)) & self.mask()
     }
 }
 
+/// The eight bytes from `byte` on as a number, the lowest first; what lies behind the end is 0.
 #[inline]
-fn word(window: &[u8]) -> u64 {
-    let mut bytes = [0; 8];
-    bytes.copy_from_slice(window);
-    u64::from_le_bytes(bytes)
+#[must_use]
+pub fn word_at(bytes: &[u8], byte: usize) -> u64 {
+    let mut word = [0; 8];
+    match bytes.get(byte..byte.saturating_add(8)) {
+        Some(window) => word.copy_from_slice(window),
+        None => {
+            let rest = bytes.get(byte..).unwrap_or_default();
+            word[..rest.len()].copy_from_slice(rest);
+        }
+    }
+    u64::from_le_bytes(word)
 }
 
 /// Appends the positions in `rows` of the numbers that differ from `query` in at most `radius` bits,

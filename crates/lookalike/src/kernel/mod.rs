@@ -10,7 +10,7 @@ mod map;
 mod min_values;
 
 pub use byte_class::{ByteClasses, LANES, byte_classes, byte_classes_scalar};
-pub use hamming::{Packed, WIDEST_PACKED, near_packed, near_packed_scalar, near_pairs, near_pairs_scalar};
+pub use hamming::{Packed, WIDEST_PACKED, near_packed, near_packed_scalar, near_pairs, near_pairs_scalar, word_at};
 pub use majority::{Mixer, majority, majority_mixed, majority_scalar};
 pub use map::Map;
 pub use min_values::{min_values, min_values_scalar};
