@@ -141,6 +141,7 @@ impl Error {
 fn remote_remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::NotFound => "; check the name (a folder ends with /)",
+        io::ErrorKind::Unsupported => "",
         io::ErrorKind::PermissionDenied => {
             "; give credentials in the environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_NAME …), or AWS_SKIP_SIGNATURE=true for a public bucket"
         }
