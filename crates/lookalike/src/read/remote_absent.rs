@@ -17,7 +17,10 @@ pub(super) fn is_remote(input: &str) -> bool {
 
 /// Says that stores cannot be read.
 pub(super) fn find(_: &str) -> io::Result<Vec<RemoteObject>> {
-    Err(io::Error::new(io::ErrorKind::Unsupported, "this build does not read from stores; make one that does: cargo install --path crates/lookalike-cli --features remote"))
+    Err(io::Error::new(
+        io::ErrorKind::Unsupported,
+        "this build does not read from stores; make one that does: cargo install --path crates/lookalike-cli --features remote",
+    ))
 }
 
 /// Reads nothing.
