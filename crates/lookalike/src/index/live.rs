@@ -141,12 +141,15 @@ impl Index {
     }
 
     fn in_memory(&self, tail: Tail) -> Result<Segment> {
-        let nowhere = Path::new("");
-        let mut builder = SegmentBuilder::new(self.config.ids, nowhere, u64::MAX / 2);
+        let mut builder = builder(self, None, 0)?;
         tail.rows.iter().try_for_each(|(fingerprint, id)| builder.push(*fingerprint, id))?;
         tail.deleted.into_iter().for_each(|(fingerprint, id)| builder.delete(fingerprint, id));
+        self.finish_in_memory(builder)
+    }
+
+    fn finish_in_memory(&self, builder: SegmentBuilder) -> Result<Segment> {
         let choose = |rows: u64| self.design(rows);
-        let (bytes, _) = builder.finish(self.config.hash(), Codec::Raw, choose, Vec::new(), nowhere)?;
+        let (bytes, _) = builder.finish(self.config.hash(), Codec::Raw, choose, Vec::new(), Path::new(""))?;
         Segment::in_memory(bytes)
     }
 
@@ -221,8 +224,7 @@ impl Index {
     fn merge(&self, range: std::ops::Range<usize>, to_file: bool) -> Result<()> {
         let state = self.state.load_full();
         let merged = &state.segments[range.clone()];
-        let memory = if to_file { self.memory_bytes } else { u64::MAX / 2 };
-        let mut builders = Builders::new(self, memory)?;
+        let mut builders = Builders::new(self, to_file)?;
         let mut deleted = Vec::new();
         let only_these = State { segments: merged.to_vec(), tail: Arc::default(), damaged: Vec::new() };
         for (number, segment) in merged.iter().enumerate() {
@@ -244,7 +246,7 @@ impl Index {
         deleted.dedup();
         let first = builders.full.first_mut().unwrap_or(&mut builders.last);
         deleted.into_iter().for_each(|(fingerprint, id)| first.delete(fingerprint, id));
-        let made = builders.finish(to_file)?;
+        let made = builders.finish()?;
         let _writing = self.write_lock()?;
         let state = self.state.load();
         let mut segments = state.segments.clone();
@@ -281,7 +283,7 @@ impl Index {
     /// When the index was opened for reading, or the directory cannot be written.
     pub fn bulk(&self) -> Result<Bulk<'_>> {
         drop(self.write_lock()?);
-        Ok(Bulk { builders: Builders::new(self, self.memory_bytes)? })
+        Ok(Bulk { builders: Builders::new(self, true)? })
     }
 
     /// Merges in a thread of its own, whenever told that rows have come.
@@ -368,59 +370,44 @@ impl Drop for Place {
 /// Rows that are on their way into segments of bounded size.
 struct Builders<'i> {
     index: &'i Index,
-    place: Place,
-    memory_bytes: u64,
+    /// Where files are made; nowhere for segments in memory.
+    place: Option<Place>,
     full: Vec<SegmentBuilder>,
     last: SegmentBuilder,
-    made: usize,
 }
 
 impl<'i> Builders<'i> {
-    fn new(index: &'i Index, memory_bytes: u64) -> Result<Builders<'i>> {
+    fn new(index: &'i Index, to_file: bool) -> Result<Builders<'i>> {
         // A place of its own: others may be building at the same time.
-        let number = index.builds.fetch_add(1, Ordering::Relaxed);
-        let place = Place(index.directory.join(BUILDING).join(number.to_string()));
-        let mut builders = Builders {
-            index,
-            memory_bytes,
-            full: Vec::new(),
-            last: SegmentBuilder::new(index.config.ids, &place.0, memory_bytes),
-            place,
-            made: 0,
-        };
-        builders.last = builders.next()?;
-        Ok(builders)
-    }
-
-    fn next(&mut self) -> Result<SegmentBuilder> {
-        let directory = self.place.0.join(self.made.to_string());
-        self.made += 1;
-        std::fs::create_dir_all(&directory).map_err(Error::io(&directory, "create"))?;
-        Ok(SegmentBuilder::new(self.index.config.ids, &directory, self.memory_bytes))
+        let place = to_file.then(|| {
+            let number = index.builds.fetch_add(1, Ordering::Relaxed);
+            Place(index.directory.join(BUILDING).join(number.to_string()))
+        });
+        let last = builder(index, place.as_ref(), 0)?;
+        Ok(Builders { index, place, full: Vec::new(), last })
     }
 
     fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
         if self.last.rows() == MOST_ROWS {
-            let next = self.next()?;
+            let next = builder(self.index, self.place.as_ref(), self.full.len() + 1)?;
             self.full.push(std::mem::replace(&mut self.last, next));
         }
         self.last.push(fingerprint, id)
     }
 
     /// Writes the segments.
-    fn finish(self, to_file: bool) -> Result<Vec<Arc<Segment>>> {
+    fn finish(self) -> Result<Vec<Arc<Segment>>> {
         let index = self.index;
+        let builders = self.full.into_iter().chain([self.last]);
+        let Some(place) = self.place else {
+            return builders.map(|builder| index.finish_in_memory(builder).map(Arc::new)).collect();
+        };
         let mut made = Vec::new();
-        for builder in self.full.into_iter().chain([self.last]) {
+        for builder in builders {
             let choose = |rows: u64| index.design(rows);
             let hash = index.config.hash();
-            if !to_file {
-                let (bytes, _) = builder.finish(hash, Codec::Raw, choose, Vec::new(), Path::new(""))?;
-                made.push(Arc::new(Segment::in_memory(bytes)?));
-                continue;
-            }
             let name = segment_name(index.next.fetch_add(1, Ordering::Relaxed));
-            let aside = self.place.0.join(&name);
+            let aside = place.0.join(&name);
             let file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
             let out = BufWriter::with_capacity(1 << 20, file);
             let (out, _) = builder.finish(hash, index.config.codec, choose, out, &aside)?;
@@ -434,11 +421,19 @@ impl<'i> Builders<'i> {
             std::fs::rename(&aside, &path).map_err(Error::io(&path, "write"))?;
             made.push(Arc::new(open_segment(&path, hash)?));
         }
-        if to_file {
-            sync_directory(&index.directory)?;
-        }
+        sync_directory(&index.directory)?;
         Ok(made)
     }
+}
+
+/// A builder with a directory of its own in `place`; without one, all that it takes is in memory.
+fn builder(index: &Index, place: Option<&Place>, number: usize) -> Result<SegmentBuilder> {
+    let Some(place) = place else {
+        return Ok(SegmentBuilder::new(index.config.ids, Path::new(""), u64::MAX / 2));
+    };
+    let directory = place.0.join(number.to_string());
+    std::fs::create_dir_all(&directory).map_err(Error::io(&directory, "create"))?;
+    Ok(SegmentBuilder::new(index.config.ids, &directory, index.memory_bytes))
 }
 
 /// Many rows at once.
@@ -463,7 +458,7 @@ impl Bulk<'_> {
     pub fn finish(self) -> Result<()> {
         let index = self.builders.index;
         let _merging = index.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = self.builders.finish(true)?;
+        let made = self.builders.finish()?;
         let _writing = index.write_lock()?;
         let state = index.state.load();
         let mut segments = state.segments.clone();
