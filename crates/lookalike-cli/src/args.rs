@@ -7,6 +7,7 @@ use lookalike::config::Keep;
 use lookalike::read::{Format, MimeTypes, Statuses};
 use lookalike::size::parse_bytes;
 
+use crate::evaluate_args::EvaluateArguments;
 use crate::index_args::{IndexArguments, PlanArguments};
 use crate::names::{
     ClusterName, GuessName, MaskName, MatchingName, MethodName, ScopeName, SiteName, WeightsName, WithinName,
@@ -34,6 +35,8 @@ pub(crate) enum Command {
     Recluster(ReclusterArguments),
     /// What every method, at its defaults, says of two pages, and where they differ
     Compare(CompareArguments),
+    /// Precision, recall and cost of methods on labelled data, or on a sample that you judge
+    Evaluate(EvaluateArguments),
     /// Fingerprints on disk: which rows are near this one?
     Index(IndexArguments),
     /// Table designs for an index, with what each costs in bytes and time

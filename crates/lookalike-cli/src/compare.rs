@@ -75,6 +75,8 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
     }
     if found.identical {
         writeln!(out, "\nthe same words in the same order")?;
+    } else {
+        writeln!(out, "\nthey differ in: {}", found.difference)?;
     }
     if let Some(same) = found.same_site {
         writeln!(out, "\n{}", if same { "on the same site" } else { "on different sites" })?;

@@ -1,8 +1,11 @@
 //! The command line: arguments → [`Config`](lookalike::config::Config) → library.
 
 mod args;
+mod audit;
 mod compare;
 mod dedup;
+mod evaluate;
+mod evaluate_args;
 mod index;
 mod index_args;
 mod method;
@@ -58,6 +61,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Dedup(arguments) => dedup::run(*arguments),
         Command::Recluster(arguments) => recluster::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Evaluate(arguments) => evaluate::run(&arguments.command),
         Command::Index(arguments) => index::run(arguments.command),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Completions { shell } => pages::completions(shell),

@@ -137,7 +137,7 @@ fn spots(arguments: &SpotArguments, config: &mut Config) -> Result<(), Error> {
     Ok(())
 }
 
-fn method(name: MethodName) -> Method {
+pub(crate) fn method(name: MethodName) -> Method {
     match name {
         MethodName::Minhash => Method::Minhash,
         MethodName::Shingle => Method::Shingle,

@@ -24,6 +24,35 @@ pub(crate) enum MethodName {
     Spotsigs,
 }
 
+/// The methods that are evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct EvaluatedMethods(pub(crate) Vec<MethodName>);
+
+impl std::str::FromStr for EvaluatedMethods {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<EvaluatedMethods, String> {
+        if text == "all" {
+            return Ok(EvaluatedMethods(MethodName::value_variants().to_vec()));
+        }
+        let named = |name: &str| {
+            MethodName::from_str(name.trim(), false).map_err(|_| {
+                let all = MethodName::value_variants().iter().filter_map(MethodName::to_possible_value);
+                let all: Vec<String> = all.map(|value| value.get_name().to_owned()).collect();
+                format!("'{name}' is no method; there are all, {}", all.join(", "))
+            })
+        };
+        let mut methods = Vec::new();
+        for name in text.split(',') {
+            let method = named(name)?;
+            if !methods.contains(&method) {
+                methods.push(method);
+            }
+        }
+        Ok(EvaluatedMethods(methods))
+    }
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum WeightsName {
     /// Every feature counts once

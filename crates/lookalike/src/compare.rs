@@ -15,8 +15,9 @@ use crate::error::{Error, Result};
 use crate::method::{Decision, Plan, Verdict};
 use crate::page::{Body, Markup, PageId, RawPage};
 use crate::parallel::in_order;
-use crate::read::{Batch, Format, Reading, Source, Wanted, discover, known_source};
-use crate::report::read_back;
+use crate::read::{Batch, Format, Reading, discover, known_source};
+use crate::report::differences::{Differences, classify};
+use crate::report::stored_pages;
 use crate::sketch::sketcher::{PageSketch, Sketcher};
 use crate::text::language;
 use crate::text::{PageReader, TextOptions};
@@ -33,6 +34,10 @@ pub struct Comparison {
     pub identical: bool,
     /// Whether the sites are the same; unknown without URLs.
     pub same_site: Option<bool>,
+    /// What they differ in.
+    pub differences: Differences,
+    /// The same in words.
+    pub difference: String,
     /// What the methods say.
     pub methods: Vec<MethodWord>,
 }
@@ -117,7 +122,10 @@ pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comp
         })
         .collect();
     let site = |page: &RawPage<'_>| page.url.as_deref().and_then(|url| common.site.site(url));
+    let differences = classify(left, right);
     Comparison {
+        difference: differences.label(),
+        differences,
         left: compared_page(left, facts[0].0),
         right: compared_page(right, facts[1].0),
         identical: facts[0].1 == facts[1].1 && facts[0].0 > 0,
@@ -301,9 +309,7 @@ fn first_page(
 }
 
 fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static>>> {
-    let stored = read_back::summary(directory)?;
-    let work = std::env::temp_dir();
-    let loaded = read_back::pages(directory, &work, usize::MAX / 2)?;
+    let (stored, loaded) = stored_pages::open(directory, &std::env::temp_dir())?;
     let mut page: Option<PageId> = loaded.ids.find(name);
     if page.is_none() {
         let mut room = crate::spill::Scratch::default();
@@ -315,46 +321,8 @@ fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static
         }
     }
     let Some(page) = page else { return Ok(None) };
-    // A revisit has no text of its own.
-    let page = loaded.pages.original(page).unwrap_or(page);
-    let place = loaded.pages.place(page);
-    let display = &loaded.sources[place.source as usize];
-    let file = stored.files.iter().find(|file| file.source == *display);
-    let source = known_source(display, display, file.map(|file| file.format).or(stored.config.format))?;
-    let sources: Vec<Source> = vec![source];
-    let reading = Reading::new(&stored.config, &sources);
-    let wanted = Wanted(vec![crate::read::WantedRecord { source: 0, ..place }]);
-    let mut found: Option<RawPage<'static>> = None;
-    in_order(
-        1,
-        |jobs| reading.read_wanted(&wanted, jobs),
-        || (),
-        |(), batch: Batch| {
-            let mut here = None;
-            batch.visit(&reading, &mut |raw| {
-                if let Ok(raw) = raw
-                    && wanted.page_of(raw.source, raw.record).is_some()
-                {
-                    here = Some(RawPage { id: Some(Cow::Owned(name.to_owned())), ..raw.into_owned() });
-                }
-                Ok(())
-            })?;
-            Ok(here)
-        },
-        |page| {
-            if page.is_some() {
-                found = page;
-            }
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
-    let plan = Plan::new(&stored.config);
-    let tokens = loaded.pages.tokens[page as usize];
-    let is_it = |raw: &RawPage<'_>| Sketcher::new(&plan, &stored.config).read(raw).tokens == tokens;
-    match found {
-        Some(raw) if is_it(&raw) => Ok(Some(raw)),
-        _ => Err(Error::InputChanged { source_name: display.clone(), record: place.record }),
-    }
+    let found = stored_pages::load(&loaded, &stored, &[page])?.remove(&page);
+    Ok(found.map(|raw| RawPage { id: Some(Cow::Owned(name.to_owned())), ..raw }))
 }
 
 #[cfg(test)]

@@ -21,6 +21,7 @@ pub mod compare;
 pub mod config;
 pub mod error;
 pub mod estimate;
+pub mod evaluate;
 #[doc(hidden)]
 pub mod exercise;
 pub mod feature;

@@ -46,6 +46,8 @@ pub struct Outcome {
     pub skipped_examples: Vec<SkippedRecord>,
     /// Time and bytes of each stage.
     pub stages: Vec<StageUse>,
+    /// Features that were held of a page, on average, where candidates are found by them.
+    pub features_a_page: Option<f64>,
     /// The output directory.
     pub output: PathBuf,
 }
@@ -186,6 +188,7 @@ impl Run<'_> {
             run.settle_crowds(candidates, page_sets, &order, pages.len(), &is_wanted, &mut verified)?;
             Ok((verified, page_sets.is_spilled()))
         })?;
+        let features_a_page = sketched.sets.as_ref().map(|sets| sets.feature_count() as f64 / sets.len().max(1) as f64);
         let filters = report::summary::FilterReport::new(self.plan, sketched.sets.as_ref());
         sketched.columns.clear();
         sketched.sets = None;
@@ -226,7 +229,13 @@ impl Run<'_> {
             .stage(Stage::Write, total, |run| report::write(&findings, run.work.path(), run.options, run.observer))?;
         let spilled = [("page strings", pages.is_spilled()), ("sketches", columns_spilled), ("features", sets_spilled)];
         let stages = self.resources.write(&self.work.path().join("run.json"), self.options, total_bytes, &spilled)?;
-        Ok(Outcome { summary, skipped_examples: skipped.examples, stages, output: self.options.output.clone() })
+        Ok(Outcome {
+            summary,
+            skipped_examples: skipped.examples,
+            stages,
+            features_a_page,
+            output: self.options.output.clone(),
+        })
     }
 
     /// Whether pages are matched one after the other, in an order of its own.

@@ -167,7 +167,13 @@ fn again(
         report::write_clusters(&findings, run.work.path(), &options, run.observer)
     })?;
     let stages = run.resources.write(&run.work.path().join("run.json"), run.options, 0, &[])?;
-    Ok(Outcome { summary, skipped_examples: skipped.examples, stages, output: run.options.output.clone() })
+    Ok(Outcome {
+        summary,
+        skipped_examples: skipped.examples,
+        stages,
+        features_a_page: None,
+        output: run.options.output.clone(),
+    })
 }
 
 /// The sources of the earlier run, found again, and as large as they were.

@@ -166,6 +166,44 @@ fn join(words: &[Word<'_>]) -> String {
     text
 }
 
+/// One place where two texts differ.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Hunk {
+    /// What both have before it.
+    pub(crate) before: String,
+    /// Only in the left text, or nothing.
+    pub(crate) left: String,
+    /// Only in the right text, or nothing.
+    pub(crate) right: String,
+    /// What both have behind it.
+    pub(crate) after: String,
+    /// Words of both sides.
+    pub(crate) words: usize,
+}
+
+/// Words before and behind a difference, for whoever wants to understand it.
+const HUNK_CONTEXT: usize = 5;
+
+/// The places where two texts differ, as far as they are compared; also the words of the longer text.
+pub(crate) fn hunks(left: &str, right: &str) -> (Vec<Hunk>, usize) {
+    let (mut left, mut right) = (words(left), words(right));
+    let most = left.len().max(right.len());
+    left.truncate(MOST_WORDS_SIDE_BY_SIDE);
+    right.truncate(MOST_WORDS_SIDE_BY_SIDE);
+    let operations = capture_diff_slices(Algorithm::Myers, &left, &right);
+    let hunks = operations.iter().filter(|operation| !matches!(operation, DiffOp::Equal { .. })).map(|operation| {
+        let (old, new) = (operation.old_range(), operation.new_range());
+        Hunk {
+            before: join(&left[old.start.saturating_sub(HUNK_CONTEXT)..old.start]),
+            after: join(&left[old.end..(old.end + HUNK_CONTEXT).min(left.len())]),
+            words: old.len() + new.len(),
+            left: join(&left[old]),
+            right: join(&right[new]),
+        }
+    });
+    (hunks.collect(), most)
+}
+
 /// Compares two texts.
 #[must_use]
 pub fn pieces(left: &str, right: &str) -> Vec<Piece> {

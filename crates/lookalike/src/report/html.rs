@@ -9,11 +9,12 @@ use askama::Template;
 use crate::config::{ClusterMode, Keep};
 use crate::error::{Error, Result};
 use crate::method::Decision;
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, RawPage, ScoredPair};
 use crate::parallel::in_order;
 use crate::read::Batch;
 use crate::report::Findings;
 use crate::report::diff::{self, Piece};
+use crate::report::differences::classify;
 use crate::report::plots::{self, thousands};
 use crate::report::summary::Summary;
 use crate::size::format_bytes;
@@ -87,6 +88,7 @@ struct PairView {
     estimate: String,
     left_in_right: String,
     right_in_left: String,
+    difference: String,
     pieces: Vec<Piece>,
 }
 
@@ -99,7 +101,9 @@ pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> 
     let mut needed: BTreeSet<PageId> = members.iter().flatten().copied().collect();
     needed.extend(shown.iter().map(|row| row.0));
     needed.extend(above.iter().chain(&below).flat_map(|pair| [pair.left, pair.right]));
-    let viewer = Viewer { findings, texts: texts(findings, &needed.into_iter().collect::<Vec<_>>())? };
+    let paired: BTreeSet<PageId> = above.iter().chain(&below).flat_map(|pair| [pair.left, pair.right]).collect();
+    let (texts, raw) = texts(findings, &needed.into_iter().collect::<Vec<_>>(), &paired)?;
+    let viewer = Viewer { findings, texts, raw };
 
     let mut clusters = Vec::new();
     for ((kept, size), members) in shown.iter().zip(&members) {
@@ -302,10 +306,10 @@ fn pairs_at_the_threshold(findings: &Findings<'_>) -> (Vec<ScoredPair>, Vec<Scor
     (above, below)
 }
 
-/// The texts of `pages`, which are ascending, cut to what is shown.
-fn texts(findings: &Findings<'_>, pages: &[PageId]) -> Result<HashMap<PageId, String>> {
+/// The texts of `pages`, which are ascending, cut to what is shown; those in `paired` also as they are.
+fn texts(findings: &Findings<'_>, pages: &[PageId], paired: &BTreeSet<PageId>) -> Result<Shown> {
     let wanted = findings.pages.wanted(pages);
-    let mut texts = HashMap::new();
+    let (mut texts, mut whole) = (HashMap::new(), HashMap::new());
     let reading = findings.reading;
     in_order(
         1,
@@ -319,18 +323,22 @@ fn texts(findings: &Findings<'_>, pages: &[PageId]) -> Result<HashMap<PageId, St
                 {
                     let mut text = reader.text(&raw);
                     text.truncate(text.floor_char_boundary(TEXT_BYTES));
-                    found.push((page, text));
+                    let raw = paired.contains(&page).then(|| raw.into_owned());
+                    found.push((page, text, raw));
                 }
                 Ok(())
             })?;
             Ok(found)
         },
         |found| {
-            texts.extend(found);
+            for (page, text, raw) in found {
+                texts.insert(page, text);
+                whole.extend(raw.map(|raw| (page, raw)));
+            }
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    Ok(texts)
+    Ok((texts, whole))
 }
 
 /// The first words of a page without a title.
@@ -339,9 +347,12 @@ fn snippet(text: &str) -> String {
     words.chars().take(SNIPPET_CHARS).chain(" …".chars()).collect()
 }
 
+type Shown = (HashMap<PageId, String>, HashMap<PageId, RawPage<'static>>);
+
 struct Viewer<'a> {
     findings: &'a Findings<'a>,
     texts: HashMap<PageId, String>,
+    raw: HashMap<PageId, RawPage<'static>>,
 }
 
 impl Viewer<'_> {
@@ -390,6 +401,10 @@ impl Viewer<'_> {
             estimate: format!("{:.3}", pair.estimate),
             left_in_right: percent(pair.left_in_right),
             right_in_left: percent(pair.right_in_left),
+            difference: match (self.raw.get(&pair.left), self.raw.get(&pair.right)) {
+                (Some(left), Some(right)) => classify(left, right).label(),
+                _ => String::new(),
+            },
             pieces: diff::pieces(text(pair.left), text(pair.right)),
         })
     }

@@ -3,8 +3,10 @@
 //! In: [`Findings`]. Out: a directory. Everything but `run.json` is the same, byte for byte,
 //! whenever the job is.
 
+pub(crate) mod chart;
 pub mod comparison;
 pub mod diff;
+pub mod differences;
 mod html;
 pub(crate) mod kept;
 mod kept_crawl;
@@ -12,6 +14,7 @@ pub(crate) mod plots;
 pub(crate) mod read_back;
 pub mod run;
 pub mod skipped;
+pub(crate) mod stored_pages;
 pub mod summary;
 pub mod table;
 mod tables;

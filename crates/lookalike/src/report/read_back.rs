@@ -146,6 +146,19 @@ impl PageIds {
         })
     }
 
+    /// For each page the page that is kept in its place, from `clusters.parquet`.
+    pub(crate) fn kept(&self, directory: &Path) -> Result<Vec<PageId>> {
+        let mut kept = Vec::new();
+        for_each_batch(&directory.join("clusters.parquet"), |batch| {
+            let names = text(batch, "kept_id")?;
+            for row in 0..batch.num_rows() {
+                kept.push(self.page(names.value(row), directory)?);
+            }
+            Ok(())
+        })?;
+        Ok(kept)
+    }
+
     /// Reads a table of pairs.
     pub(crate) fn pairs(&self, directory: &Path, name: &str) -> Result<Vec<ScoredPair>> {
         let mut pairs = Vec::new();

@@ -9,15 +9,27 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Everything that is volatile, in one alternation.
-#[allow(clippy::expect_used)] // the pattern is a constant; a test compiles it
-static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
+/// What changes from one visit to the next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Volatile {
+    /// A date or a time of day.
+    TimeStamp,
+    /// Visitors, views, comments.
+    Counter,
+    /// How long something took, or how long ago it was.
+    Duration,
+    /// A session, a message, anything that is only a name for a machine.
+    Id,
+}
+
+/// The patterns of each kind.
+fn patterns() -> [(Volatile, Vec<String>); 4] {
     let month = "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
     // The months that are no other word.
     let month_only = month.replace("may|", "");
     let weekday = "(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)";
     let counted = "(?:visitors?|visits?|views?|hits?|page\\s?views|comments?|replies|clicks|downloads|shares|likes|users?\\s+online|guests?)";
-    let patterns = [
+    let times = vec![
         // A time of day, with seconds, fraction, am or pm, zone.
         r"\b\d{1,2}:\d{2}(?::\d{2}(?:[.,]\d+)?)?(?:\s?[ap]\.?m\b\.?)?(?:\s?(?:utc|gmt|[ecmp][sd]t|cet|cest|z|[+-]\d{2}:?\d{2})\b)?".to_owned(),
         r"\b\d{1,2}\s?[ap]\.?m\b\.?".to_owned(),
@@ -30,18 +42,33 @@ static VOLATILE: LazyLock<Regex> = LazyLock::new(|| {
         format!(r"(?:\b{weekday},?\s+)?\b{month}\b\.?\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+(?:19|20)\d{{2}}\b)?"),
         format!(r"\b{month}\b\.?,?\s+(?:19|20)\d{{2}}\b"),
         r"\b(?:19|20)\d{2}年\d{1,2}月\d{1,2}日".to_owned(),
-        // 1,234 visitors; views: 99; 0.12 seconds
-        format!(r"\b\d[\d,.]*\s+{counted}\b"),
-        format!(r"\b{counted}\s*:\s*\d[\d,.]*\b"),
-        r"\b\d+(?:[.,]\d+)?\s?(?:ms|milliseconds?|secs?|seconds?|minutes?|hours?|days?)(?:\s+ago)?\b".to_owned(),
+    ];
+    // 1,234 visitors; views: 99
+    let counters = vec![format!(r"\b\d[\d,.]*\s+{counted}\b"), format!(r"\b{counted}\s*:\s*\d[\d,.]*\b")];
+    let durations =
+        vec![r"\b\d+(?:[.,]\d+)?\s?(?:ms|milliseconds?|secs?|seconds?|minutes?|hours?|days?)(?:\s+ago)?\b".to_owned()];
+    let ids = vec![
         // Session ids: named ones, UUIDs, long hexadecimal strings
         r"\b(?:phpsessid|jsessionid|aspsessionid\w*|session_?id|sess_?id|sid|request_?id|trace_?id|message_?id)\s*[=:]\s*[\w-]+".to_owned(),
         r"\b[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b".to_owned(),
         r"\b[0-9a-f]{16,}\b".to_owned(),
     ];
+    [(Volatile::TimeStamp, times), (Volatile::Counter, counters), (Volatile::Duration, durations), (Volatile::Id, ids)]
+}
+
+#[allow(clippy::expect_used)] // the patterns are constants; a test compiles them
+fn any_of(patterns: &[String]) -> Regex {
     // ASCII classes: with Unicode ones the fast engine gives up at every letter beyond ASCII.
     Regex::new(&format!("(?i-u:{})", patterns.join("|"))).expect("a valid pattern")
-});
+}
+
+/// Everything that is volatile, in one alternation.
+static VOLATILE: LazyLock<Regex> =
+    LazyLock::new(|| any_of(&patterns().into_iter().flat_map(|row| row.1).collect::<Vec<_>>()));
+
+/// Each kind by itself.
+pub(crate) static BY_KIND: LazyLock<[(Volatile, Regex); 4]> =
+    LazyLock::new(|| patterns().map(|(kind, patterns)| (kind, any_of(&patterns))));
 
 /// The text without volatile tokens; a blank stands in their place.
 #[must_use]

@@ -1,0 +1,100 @@
+//! `lookalike evaluate audit`
+
+use std::io::{self, Write};
+
+use anyhow::{Context, Result};
+use lookalike::evaluate::audit::{self, Audit};
+
+use crate::Ending;
+use crate::evaluate_args::AuditArguments;
+use crate::table::thousands;
+
+pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
+    let mut out = io::stdout().lock();
+    if let Some(judgments) = &arguments.judgments {
+        let found = audit::judge(&arguments.directory, judgments, arguments.target)?;
+        if arguments.json {
+            writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
+        } else {
+            print(&mut out, &found, arguments)?;
+        }
+        return Ok(Ending::Done);
+    }
+    let (html, pairs) = audit::page(&arguments.directory, arguments.sample.max(1), arguments.seed)?;
+    if let Some(path) = &arguments.page {
+        std::fs::write(path, html).with_context(|| format!("{}: cannot write", path.display()))?;
+        writeln!(
+            out,
+            "{} has {pairs} pairs to judge: open it in a browser, judge with the keys 1, 2 and 3, save with s, then\n  lookalike evaluate audit {} --judgments judgments.jsonl",
+            path.display(),
+            arguments.directory.display()
+        )?;
+    }
+    Ok(Ending::Done)
+}
+
+fn print(out: &mut impl Write, found: &Audit, arguments: &AuditArguments) -> io::Result<()> {
+    writeln!(
+        out,
+        "{:<42} {:>9} {:>7} {:>8} {:>9} {:>9}  precision",
+        "stratum", "pairs", "judged", "correct", "incorrect", "undecided"
+    )?;
+    for row in &found.strata {
+        writeln!(
+            out,
+            "{:<42} {:>9} {:>7} {:>8} {:>9} {:>9}  {:.3}  [{:.3}, {:.3}]",
+            row.stratum.name(),
+            thousands(row.pairs),
+            row.correct + row.incorrect + row.undecided,
+            row.correct,
+            row.incorrect,
+            row.undecided,
+            row.precision,
+            row.interval.0,
+            row.interval.1
+        )?;
+    }
+    if !found.reasons.is_empty() {
+        let reasons: Vec<String> = found.reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
+        writeln!(out, "undecided because of: {}", reasons.join(", "))?;
+    }
+    writeln!(out)?;
+    match found.precision {
+        Some((mean, low, high)) => {
+            writeln!(out, "precision of the near-duplicates: {mean:.3}, between {low:.3} and {high:.3} at 95 %")?;
+        }
+        None => writeln!(out, "no near-duplicate was judged, so nothing is known of their precision")?,
+    }
+    if let Some(recall) = found.recall_of_near_misses {
+        writeln!(out, "of all pairs down to the near misses that are the same, {:.1} % were found", recall * 100.0)?;
+    }
+    match found.suggestion {
+        Some(suggestion) => {
+            writeln!(
+                out,
+                "for a precision of {}: --threshold {:.3} ({:.3} on the judgments it was chosen by; on the {} held back {:.3}, between {:.3} and {:.3})",
+                found.target,
+                suggestion.threshold,
+                suggestion.chosen_on,
+                suggestion.tested.0,
+                suggestion.tested_on,
+                suggestion.interval.0,
+                suggestion.interval.1
+            )?;
+            if suggestion.is_looser {
+                return writeln!(out, "  that is looser than the result: run lookalike dedup again with it");
+            }
+            writeln!(
+                out,
+                "  lookalike recluster {} --threshold {:.3}",
+                arguments.directory.display(),
+                suggestion.threshold
+            )
+        }
+        None => writeln!(
+            out,
+            "no threshold reaches a precision of {} on these judgments; judge more pairs, or lower --target",
+            found.target
+        ),
+    }
+}

@@ -1,0 +1,442 @@
+//! A person's judgment of a result, where there is no gold standard (Henzinger 2006, §3.1).
+//!
+//! In: a result. Out: a sample of its pairs and near misses, drawn from strata of similarity and site, as a page
+//! for judging. In again: the judgments. Out: precision in each stratum with its confidence interval, over all
+//! strata, and the threshold that reaches a wanted precision, tested on judgments that it was not chosen by.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use askama::Template;
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::error::{Error, Result};
+use crate::evaluate::method_run::Passing;
+use crate::evaluate::metrics::wilson;
+use crate::method::Plan;
+use crate::page::{PageId, ScoredPair};
+use crate::report::diff::{Piece, pieces};
+use crate::report::differences::{Differences, classify};
+use crate::report::read_back::{StoredPages, StoredSummary};
+use crate::report::stored_pages;
+use crate::spill::Scratch;
+use crate::text::{PageReader, TextOptions};
+
+/// Which pairs are judged together.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Stratum {
+    /// Whether the result calls its pairs near-duplicates.
+    pub accepted: bool,
+    /// From which similarity on, in thousandths.
+    #[serde(skip)]
+    from: u32,
+    /// The similarities in it.
+    pub similarity: String,
+    /// `same`, `different` or `unknown`.
+    pub site: &'static str,
+}
+
+/// Where strata begin, in thousandths.
+const BOUNDS: [u32; 12] = [0, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 1000];
+
+impl Stratum {
+    fn new(accepted: bool, similarity: f64, same_site: Option<bool>) -> Stratum {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and 1000
+        let thousandths = (similarity.clamp(0.0, 1.0) * 1000.0) as u32;
+        let at = BOUNDS.partition_point(|&bound| bound <= thousandths).clamp(1, BOUNDS.len() - 1);
+        let (from, to) = (BOUNDS[at - 1], BOUNDS[at]);
+        let share = |bound: u32| format!("{}", f64::from(bound) / 1000.0);
+        let site = match same_site {
+            Some(true) => "same",
+            Some(false) => "different",
+            None => "unknown",
+        };
+        Stratum { accepted, from, similarity: format!("{}–{}", share(from), share(to)), site }
+    }
+
+    /// What it is called.
+    #[must_use]
+    pub fn name(&self) -> String {
+        let what = if self.accepted { "near-duplicates" } else { "near misses" };
+        let site = match self.site {
+            "same" => ", same site",
+            "different" => ", different sites",
+            _ => "",
+        };
+        format!("{what} {}{site}", self.similarity)
+    }
+}
+
+/// A result with its pairs in strata.
+struct Population {
+    _work: Passing,
+    stored: StoredPages,
+    summary: StoredSummary,
+    strata: BTreeMap<Stratum, Vec<ScoredPair>>,
+}
+
+impl Population {
+    fn open(directory: &Path) -> Result<Population> {
+        let work = Passing::new()?;
+        let (summary, stored) = stored_pages::open(directory, work.path())?;
+        let mut strata: BTreeMap<Stratum, Vec<ScoredPair>> = BTreeMap::new();
+        let mut room = Scratch::default();
+        let mut sites = Vec::with_capacity(stored.pages.len());
+        for page in (0..).take(stored.pages.len()) {
+            let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.site.site(url));
+            sites.push(site.map(|site| xxh3_64(site.as_bytes())));
+        }
+        for (name, accepted) in [("pairs.parquet", true), ("near_misses.parquet", false)] {
+            for pair in stored.ids.pairs(directory, name)? {
+                let same = sites[pair.left as usize].zip(sites[pair.right as usize]).map(|(a, b)| a == b);
+                strata.entry(Stratum::new(accepted, pair.similarity, same)).or_default().push(pair);
+            }
+        }
+        if strata.is_empty() {
+            return Err(Error::Usage(format!(
+                "{}: the result has no pairs to judge: only exact copies, or none at all",
+                directory.display()
+            )));
+        }
+        Ok(Population { _work: work, stored, summary, strata })
+    }
+
+    fn key(&self, pair: &ScoredPair, seed: u64) -> Result<u64> {
+        let (left, right) = (self.stored.pages.id(pair.left)?, self.stored.pages.id(pair.right)?);
+        Ok(xxh3_64(format!("{seed}\t{left}\t{right}").as_bytes()))
+    }
+
+    /// A sample of `wanted` pairs: as many from every stratum, or all where it has fewer.
+    fn sample(&self, wanted: usize, seed: u64) -> Result<Vec<(Stratum, ScoredPair)>> {
+        let mut shares: BTreeMap<&Stratum, usize> = self.strata.keys().map(|stratum| (stratum, 0)).collect();
+        let mut left = wanted;
+        while left > 0 {
+            let open: Vec<&Stratum> =
+                self.strata.iter().filter(|(stratum, pairs)| shares[stratum] < pairs.len()).map(|row| row.0).collect();
+            if open.is_empty() {
+                break;
+            }
+            let each = (left / open.len()).max(1);
+            for stratum in open {
+                let more = each.min(self.strata[stratum].len() - shares[stratum]).min(left);
+                *shares.entry(stratum).or_default() += more;
+                left -= more;
+            }
+        }
+        let mut drawn = Vec::new();
+        for (stratum, pairs) in &self.strata {
+            let mut keyed = pairs.iter().map(|pair| Ok((self.key(pair, seed)?, *pair))).collect::<Result<Vec<_>>>()?;
+            keyed.sort_by_key(|row| (row.0, row.1.left, row.1.right));
+            for (key, pair) in keyed.into_iter().take(shares[stratum]) {
+                drawn.push((key.rotate_left(32), stratum.clone(), pair));
+            }
+        }
+        // Mixed, so that whoever judges does not know what comes.
+        drawn.sort_by_key(|row| (row.0, row.2.left, row.2.right));
+        Ok(drawn.into_iter().map(|row| (row.1, row.2)).collect())
+    }
+}
+
+#[derive(Template)]
+#[template(path = "audit.html")]
+struct AuditPage {
+    pairs: Vec<PairView>,
+    key: String,
+    directory: String,
+    rule: String,
+    version: &'static str,
+}
+
+/// What whoever judges sees of a pair: not how similar the program finds it.
+struct PairView {
+    left: SideView,
+    right: SideView,
+    difference: String,
+    pieces: Vec<Piece>,
+}
+
+struct SideView {
+    id: String,
+    url: Option<String>,
+    title: String,
+}
+
+/// Text of a page that is shown.
+const TEXT_BYTES: usize = 60_000;
+
+/// The page on which a sample of the result in `directory` is judged; also how many pairs it has.
+///
+/// # Errors
+/// When the directory is no result, has no pairs, or its pages are gone.
+pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize)> {
+    let population = Population::open(directory)?;
+    let drawn = population.sample(sample, seed)?;
+    let needed: BTreeSet<PageId> = drawn.iter().flat_map(|(_, pair)| [pair.left, pair.right]).collect();
+    let needed: Vec<PageId> = needed.into_iter().collect();
+    let raw = stored_pages::load(&population.stored, &population.summary, &needed)?;
+    let mut reader = PageReader::new(TextOptions::default());
+    let mut text = |page: PageId| {
+        let mut text = raw.get(&page).map(|raw| reader.text(raw)).unwrap_or_default();
+        text.truncate(text.floor_char_boundary(TEXT_BYTES));
+        text
+    };
+    let side = |page: PageId| {
+        let mut room = Scratch::default();
+        let strings = population.stored.pages.strings(page, &mut room)?;
+        let title = strings.title.unwrap_or_default().to_owned();
+        Ok::<SideView, Error>(SideView { id: strings.id.to_owned(), url: strings.url.map(str::to_owned), title })
+    };
+    let mut pairs = Vec::new();
+    for (_, pair) in &drawn {
+        let (left, right) = (side(pair.left)?, side(pair.right)?);
+        let differences = match (raw.get(&pair.left), raw.get(&pair.right)) {
+            (Some(a), Some(b)) => Some(classify(a, b)),
+            _ => None,
+        };
+        pairs.push(PairView {
+            left,
+            right,
+            difference: differences.as_ref().map_or_else(String::new, Differences::label),
+            pieces: pieces(&text(pair.left), &text(pair.right)),
+        });
+    }
+    let count = pairs.len();
+    let plan = Plan::new(&population.summary.config);
+    let html = AuditPage {
+        pairs,
+        key: format!("lookalike-audit-{}-{seed}-{sample}", population.summary.config_hash),
+        directory: directory.display().to_string(),
+        rule: plan.rule(&population.summary.config, population.summary.config.threshold),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let html = html.render().map_err(|error| Error::Usage(format!("the page could not be made: {error}")))?;
+    Ok((html, count))
+}
+
+/// One judgment, as the page saves it.
+#[derive(Debug, Clone, Deserialize)]
+struct Judgment {
+    left: String,
+    right: String,
+    verdict: Verdict,
+    #[serde(default)]
+    reason: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Verdict {
+    Correct,
+    Incorrect,
+    Undecided,
+}
+
+/// What the judgments say.
+#[derive(Debug, Clone, Serialize)]
+pub struct Audit {
+    /// The strata that were judged.
+    pub strata: Vec<StratumScores>,
+    /// Precision of all near-duplicates of the result, by strata, with its interval at 95 %.
+    pub precision: Option<(f64, f64, f64)>,
+    /// Share of the pairs in the strata that are near-duplicates according to the judgments, which the result
+    /// accepts: recall, as far as near misses go.
+    pub recall_of_near_misses: Option<f64>,
+    /// Why pairs are undecided.
+    pub reasons: BTreeMap<String, u64>,
+    /// The least similarity that reaches the wanted precision on one half of the judgments.
+    pub suggestion: Option<Suggestion>,
+    /// The precision that was wanted.
+    pub target: f64,
+}
+
+/// Judgments of a stratum.
+#[derive(Debug, Clone, Serialize)]
+pub struct StratumScores {
+    /// Which.
+    pub stratum: Stratum,
+    /// Pairs that the result has in it.
+    pub pairs: u64,
+    /// Judged correct.
+    pub correct: u64,
+    /// Judged incorrect.
+    pub incorrect: u64,
+    /// Undecided.
+    pub undecided: u64,
+    /// Share of the judged that are correct; undecided ones are not.
+    pub precision: f64,
+    /// Its interval at 95 % (Wilson).
+    pub interval: (f64, f64),
+}
+
+impl StratumScores {
+    fn judged(&self) -> u64 {
+        self.correct + self.incorrect + self.undecided
+    }
+}
+
+/// A threshold that was chosen on one half of the judgments and tested on the other.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Suggestion {
+    /// The similarity.
+    pub threshold: f64,
+    /// Precision at or above it, on the half it was chosen on.
+    pub chosen_on: f64,
+    /// Judgments of the other half at or above it, and the correct ones.
+    pub tested: (u64, u64),
+    /// Precision there, by strata.
+    pub tested_on: f64,
+    /// Its interval at 95 % (Wilson, strata aside).
+    pub interval: (f64, f64),
+    /// Whether it is below what the result accepts, so that another run is needed.
+    pub is_looser: bool,
+}
+
+/// Reads judgments of a sample of the result in `directory`.
+///
+/// # Errors
+/// When the directory is no result, or a line is no judgment of one of its pairs.
+pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
+    if !(target > 0.0 && target <= 1.0) {
+        return Err(Error::Usage(format!("--target {target} is no precision: it must be above 0 and at most 1")));
+    }
+    let population = Population::open(directory)?;
+    let mut place: HashMap<(PageId, PageId), (&Stratum, &ScoredPair)> = HashMap::new();
+    for (stratum, pairs) in &population.strata {
+        place.extend(pairs.iter().map(|pair| ((pair.left, pair.right), (stratum, pair))));
+    }
+    let text = std::fs::read_to_string(judgments).map_err(Error::io(judgments, "read"))?;
+    let mut judged: BTreeMap<(PageId, PageId), Judgment> = BTreeMap::new();
+    for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
+        let wrong = |reason: String| Error::Usage(format!("{}: line {}: {reason}", judgments.display(), number + 1));
+        let judgment: Judgment =
+            serde_json::from_str(line).map_err(|error| wrong(format!("is no judgment: {error}")))?;
+        let page =
+            |id: &str| population.stored.ids.find(id).ok_or_else(|| wrong(format!("the result has no page '{id}'")));
+        let (left, right) = (page(&judgment.left)?, page(&judgment.right)?);
+        let key = (left.min(right), left.max(right));
+        if !place.contains_key(&key) {
+            return Err(wrong(format!(
+                "'{}' and '{}' are no pair of this result; was it made again with other settings?",
+                judgment.left, judgment.right
+            )));
+        }
+        judged.insert(key, judgment);
+    }
+    if judged.is_empty() {
+        return Err(Error::Usage(format!("{}: holds no judgment", judgments.display())));
+    }
+
+    let mut scores: BTreeMap<&Stratum, StratumScores> = BTreeMap::new();
+    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
+    for (key, judgment) in &judged {
+        let (stratum, _) = place[key];
+        let row = scores.entry(stratum).or_insert_with(|| StratumScores {
+            stratum: stratum.clone(),
+            pairs: population.strata[stratum].len() as u64,
+            correct: 0,
+            incorrect: 0,
+            undecided: 0,
+            precision: 0.0,
+            interval: (0.0, 1.0),
+        });
+        match judgment.verdict {
+            Verdict::Correct => row.correct += 1,
+            Verdict::Incorrect => row.incorrect += 1,
+            Verdict::Undecided => {
+                row.undecided += 1;
+                *reasons.entry(judgment.reason.clone().unwrap_or_else(|| "no reason".to_owned())).or_default() += 1;
+            }
+        }
+    }
+    for row in scores.values_mut() {
+        row.precision = row.correct as f64 / row.judged() as f64;
+        row.interval = wilson(row.correct, row.judged());
+    }
+    let rows: Vec<JudgedRow> = judged
+        .iter()
+        .map(|(key, judgment)| {
+            let (stratum, pair) = place[key];
+            let score = &scores[stratum];
+            Ok(JudgedRow {
+                similarity: pair.similarity,
+                is_correct: judgment.verdict == Verdict::Correct,
+                weight: score.pairs as f64 / score.judged() as f64,
+                is_held_back: population.key(pair, HALVING_SEED)? & 1 == 1,
+            })
+        })
+        .collect::<Result<_>>()?;
+    let accepted = population.strata.iter().filter(|row| row.0.accepted).flat_map(|row| row.1);
+    let weakest = accepted.map(|pair| pair.similarity).fold(f64::INFINITY, f64::min);
+    let strata: Vec<StratumScores> = scores.into_values().collect();
+    let (accepted, missed): (Vec<&StratumScores>, Vec<&StratumScores>) =
+        strata.iter().partition(|row| row.stratum.accepted);
+    let true_pairs = |rows: &[&StratumScores]| rows.iter().map(|row| row.precision * row.pairs as f64).sum::<f64>();
+    let (found, lost) = (true_pairs(&accepted), true_pairs(&missed));
+    Ok(Audit {
+        precision: stratified(&accepted),
+        recall_of_near_misses: (!missed.is_empty() && found + lost > 0.0).then(|| found / (found + lost)),
+        suggestion: suggest(&rows, target, weakest),
+        strata,
+        reasons,
+        target,
+    })
+}
+
+/// Decides which judgments are held back.
+const HALVING_SEED: u64 = 0x6861_6c76;
+
+struct JudgedRow {
+    similarity: f64,
+    is_correct: bool,
+    /// Pairs that it stands for.
+    weight: f64,
+    is_held_back: bool,
+}
+
+/// Precision over strata of different sizes, with its interval at 95 %.
+fn stratified(rows: &[&StratumScores]) -> Option<(f64, f64, f64)> {
+    const Z: f64 = 1.96;
+    let all: f64 = rows.iter().map(|row| row.pairs as f64).sum();
+    if all == 0.0 {
+        return None;
+    }
+    let mean: f64 = rows.iter().map(|row| row.precision * row.pairs as f64 / all).sum();
+    let variance: f64 = rows
+        .iter()
+        .map(|row| {
+            // A stratum without an error has some chance of one all the same: one half of a judgment.
+            let tries = row.judged() as f64;
+            let p = (row.correct as f64 + 0.5) / (tries + 1.0);
+            let rest = 1.0 - tries.min(row.pairs as f64) / row.pairs as f64;
+            (row.pairs as f64 / all).powi(2) * p * (1.0 - p) / tries * rest
+        })
+        .sum();
+    let reach = Z * variance.sqrt();
+    Some((mean, (mean - reach).max(0.0), (mean + reach).min(1.0)))
+}
+
+fn suggest(rows: &[JudgedRow], target: f64, weakest: f64) -> Option<Suggestion> {
+    let precision = |at: f64, held_back: bool| {
+        let above = rows.iter().filter(|row| row.is_held_back == held_back && row.similarity >= at);
+        let (mut right, mut all) = (0.0, 0.0);
+        above.for_each(|row| {
+            all += row.weight;
+            right += if row.is_correct { row.weight } else { 0.0 };
+        });
+        if all > 0.0 { Some(right / all) } else { None }
+    };
+    let mut levels: Vec<f64> = rows.iter().filter(|row| !row.is_held_back).map(|row| row.similarity).collect();
+    levels.sort_by(f64::total_cmp);
+    let threshold = levels.into_iter().find(|&at| precision(at, false).is_some_and(|found| found >= target))?;
+    let tested: Vec<&JudgedRow> = rows.iter().filter(|row| row.is_held_back && row.similarity >= threshold).collect();
+    let correct = tested.iter().filter(|row| row.is_correct).count() as u64;
+    Some(Suggestion {
+        threshold,
+        chosen_on: precision(threshold, false)?,
+        tested: (tested.len() as u64, correct),
+        tested_on: precision(threshold, true)?,
+        interval: wilson(correct, tested.len() as u64),
+        is_looser: threshold < weakest,
+    })
+}

@@ -1,0 +1,245 @@
+//! What the papers plot, on the pages at hand: everything that takes more than the runs of the methods.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::config::{Config, Method};
+use crate::error::Result;
+use crate::evaluate::labels::Labels;
+use crate::evaluate::method_run::{MethodRun, Runner};
+use crate::evaluate::metrics::Counts;
+use crate::evaluate::spot_experiments::{SpotExperiments, spot_experiments};
+use crate::evaluate::{EvaluateOptions, Judge, RunPair, count};
+use crate::page::{PageId, RawPage, ScoredPair};
+use crate::report::differences::classify;
+use crate::report::stored_pages;
+
+/// Everything that is plotted beside the evaluation.
+#[derive(Debug, Clone, Serialize)]
+pub struct Experiments {
+    /// How many near-duplicates a page has, by method.
+    pub degrees: Vec<Degrees>,
+    /// How many words accepted pairs differ in, and in what, by method.
+    pub differences: Vec<PairDifferences>,
+    /// Equal supershingles against equal bits.
+    pub b_and_c: Option<BAndC>,
+    /// Word n-grams of 1 to 8.
+    pub ngrams: Vec<NgramPoint>,
+    /// Spot signatures, varied.
+    pub spots: Option<SpotExperiments>,
+}
+
+/// Pages by their number of near-duplicates (Henzinger 2006, Figures 1 and 3).
+#[derive(Debug, Clone, Serialize)]
+pub struct Degrees {
+    /// The method.
+    pub method: &'static str,
+    /// Pages with so many near-duplicates.
+    pub pages: BTreeMap<u64, u64>,
+    /// The mean over pages that have any.
+    pub mean: f64,
+    /// The slope of a line through the points, both axes logarithmic; nothing with fewer than three points.
+    pub exponent: Option<f64>,
+}
+
+/// What accepted pairs differ in (Henzinger 2006, Figures 2 and 4, Tables 3 and 6).
+#[derive(Debug, Clone, Serialize)]
+pub struct PairDifferences {
+    /// The method.
+    pub method: &'static str,
+    /// Pairs that were looked at.
+    pub sampled: usize,
+    /// Differing words of each of them, ascending.
+    pub words: Vec<usize>,
+    /// Correct pairs by what they differ in.
+    pub correct: BTreeMap<String, u64>,
+    /// Wrong ones.
+    pub wrong: BTreeMap<String, u64>,
+}
+
+/// B-similarity against C-similarity (Henzinger 2006, Tables 9 and 10, Figure 5).
+#[derive(Debug, Clone, Serialize)]
+pub struct BAndC {
+    /// For each number of equal supershingles the numbers of equal bits, and how many pairs have them.
+    pub bits_by_supershingles: BTreeMap<u32, BTreeMap<u32, u64>>,
+    /// For ranges of equal bits the mean number of equal supershingles, and pairs.
+    pub supershingles_by_bits: Vec<(String, f64, u64)>,
+}
+
+/// A length of n-grams.
+#[derive(Debug, Clone, Serialize)]
+pub struct NgramPoint {
+    /// The method.
+    pub method: &'static str,
+    /// Words in an n-gram.
+    pub ngram: usize,
+    /// Pairs at the method's default.
+    pub pairs: Counts,
+}
+
+/// Pairs whose differences are looked at, for each method.
+const LOOKED_AT: usize = 120;
+
+pub(super) fn experiments(
+    options: &EvaluateOptions,
+    runs: &[RunPair],
+    labels: &Labels<'_>,
+    tell: &dyn Fn(&str),
+) -> Result<Experiments> {
+    let runner = Runner::new(options);
+    let truth = labels.true_pairs();
+    let judge = Judge { labels, truth: &truth, clustered: labels.clustered() };
+    let mut degrees = Vec::new();
+    let mut differences = Vec::new();
+    for pair in runs {
+        tell(&format!("differences of {}", pair.run.config.method.name()));
+        degrees.push(degrees_of(&pair.run));
+        differences.push(differences_of(&pair.run, labels)?);
+    }
+    let of = |method: Method| runs.iter().find(|pair| pair.run.config.method == method);
+    let b_and_c = match (of(Method::Shingle), of(Method::Projection)) {
+        (Some(b), Some(c)) => {
+            tell("supershingles against bits");
+            Some(b_and_c(&runner, b, c)?)
+        }
+        _ => None,
+    };
+    let mut ngrams = Vec::new();
+    for method in [Method::Simhash, Method::Minhash] {
+        let Some(pair) = of(method) else { continue };
+        for ngram in 1..=8 {
+            tell(&format!("{} with {ngram}-grams", method.name()));
+            let run = runner.run(&Config { ngram, ..pair.run.config.clone() })?;
+            let pairs = count(judge.judged(&run).iter(), truth.len() as u64);
+            ngrams.push(NgramPoint { method: method.name(), ngram, pairs });
+        }
+    }
+    let spots = match of(Method::Spotsigs) {
+        Some(pair) if !judge.clustered.is_empty() => Some(spot_experiments(&runner, pair, &judge, tell)?),
+        _ => None,
+    };
+    Ok(Experiments { degrees, differences, b_and_c, ngrams, spots })
+}
+
+fn degrees_of(run: &MethodRun) -> Degrees {
+    let mut degree: HashMap<PageId, u64> = HashMap::new();
+    for pair in &run.pairs {
+        *degree.entry(pair.left).or_default() += 1;
+        *degree.entry(pair.right).or_default() += 1;
+    }
+    let mut pages: BTreeMap<u64, u64> = BTreeMap::new();
+    degree.values().for_each(|&degree| *pages.entry(degree).or_default() += 1);
+    let mean = degree.values().sum::<u64>() as f64 / degree.len().max(1) as f64;
+    Degrees { method: run.config.method.name(), exponent: slope(&pages), pages, mean }
+}
+
+/// The slope of the line of least squares through the logarithms.
+fn slope(points: &BTreeMap<u64, u64>) -> Option<f64> {
+    if points.len() < 3 {
+        return None;
+    }
+    let logs: Vec<(f64, f64)> = points.iter().map(|(&x, &y)| ((x as f64).ln(), (y as f64).ln())).collect();
+    let count = logs.len() as f64;
+    let (mean_x, mean_y) =
+        (logs.iter().map(|p| p.0).sum::<f64>() / count, logs.iter().map(|p| p.1).sum::<f64>() / count);
+    let covariance: f64 = logs.iter().map(|p| (p.0 - mean_x) * (p.1 - mean_y)).sum();
+    let variance: f64 = logs.iter().map(|p| (p.0 - mean_x).powi(2)).sum();
+    Some(covariance / variance)
+}
+
+fn differences_of(run: &MethodRun, labels: &Labels<'_>) -> Result<PairDifferences> {
+    let judged = run.pairs.iter().filter_map(|pair| Some((pair, labels.verdict(pair.left, pair.right)?)));
+    let mut sample: Vec<(u64, &ScoredPair, bool)> = judged
+        .map(|(pair, is_correct)| {
+            let key = [pair.left.to_le_bytes(), pair.right.to_le_bytes()].concat();
+            (xxh3_64(&key), pair, is_correct)
+        })
+        .collect();
+    sample.sort_by_key(|row| row.0);
+    sample.truncate(LOOKED_AT);
+    let mut needed: Vec<PageId> = sample.iter().flat_map(|row| [row.1.left, row.1.right]).collect();
+    needed.sort_unstable();
+    needed.dedup();
+    let raw: HashMap<PageId, RawPage<'static>> = stored_pages::load(&run.stored, &run.summary, &needed)?;
+    let found: Vec<_> = sample
+        .par_iter()
+        .filter_map(|(_, pair, is_correct)| Some((classify(raw.get(&pair.left)?, raw.get(&pair.right)?), *is_correct)))
+        .collect();
+    let mut looked = PairDifferences {
+        method: run.config.method.name(),
+        sampled: found.len(),
+        words: found.iter().map(|row| row.0.words).collect(),
+        correct: BTreeMap::new(),
+        wrong: BTreeMap::new(),
+    };
+    looked.words.sort_unstable();
+    for (differences, is_correct) in found {
+        let row = if is_correct { &mut looked.correct } else { &mut looked.wrong };
+        *row.entry(group(&differences.label())).or_default() += 1;
+    }
+    Ok(looked)
+}
+
+/// A label without its details, as the tables of the paper have it.
+fn group(label: &str) -> String {
+    label.split([':', '(']).next().unwrap_or(label).trim().to_owned()
+}
+
+/// Needs pairs with at least one equal supershingle, and their equal bits; and similar ones by bits.
+fn b_and_c(runner: &Runner<'_>, b: &RunPair, c: &RunPair) -> Result<BAndC> {
+    let equal: HashMap<(PageId, PageId), u32> =
+        b.loose.pairs.iter().map(|pair| ((pair.left, pair.right), whole(pair.score))).collect();
+    let mut both = Config { agree: 1, site: b.run.config.site, ..Config::for_method(Method::Combined) };
+    (both.scope, both.format, both.fields) = (b.run.config.scope, b.run.config.format, b.run.config.fields.clone());
+    both.bits = 1;
+    both.bucket_limit = b.loose.config.bucket_limit;
+    let mut by_b: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
+    for pair in &runner.run(&both)?.pairs {
+        if let Some(&supershingles) = equal.get(&(pair.left, pair.right)) {
+            *by_b.entry(supershingles).or_default().entry(whole(pair.score)).or_default() += 1;
+        }
+    }
+    let mut by_c: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
+    for pair in &c.run.pairs {
+        let bits = whole(pair.score);
+        let range = match bits {
+            382.. => 382,
+            379.. => 379,
+            376.. => 376,
+            _ => 372,
+        };
+        let row = by_c.entry(range).or_default();
+        row.0 += 1;
+        row.1 += u64::from(equal.get(&(pair.left, pair.right)).copied().unwrap_or_default());
+    }
+    let name = |from: u32| format!("{from}–{}", if from == 372 { 375 } else { from + 2 });
+    Ok(BAndC {
+        bits_by_supershingles: by_b,
+        supershingles_by_bits: by_c
+            .into_iter()
+            .map(|(from, (pairs, sum))| (name(from), sum as f64 / pairs as f64, pairs))
+            .collect(),
+    })
+}
+
+/// A count that is stored as a real number.
+fn whole(score: f64) -> u32 {
+    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a small count
+    let count = score.max(0.0) as u32;
+    count
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_power_law_has_its_exponent() {
+        let points = [1u64, 2, 4, 8, 16].map(|x| (x, 1_048_576 / (x * x)));
+        assert!((slope(&BTreeMap::from(points)).unwrap() + 2.0).abs() < 1e-9);
+        assert_eq!(slope(&BTreeMap::from([(1, 5), (2, 3)])), None);
+    }
+}

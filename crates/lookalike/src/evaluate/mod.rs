@@ -1,0 +1,577 @@
+//! Methods against what people say: precision, recall and cost on labelled pages.
+//!
+//! In: pages, and a gold standard ([`gold`]). Out: an [`Evaluation`]. Each method runs twice over the pages: as
+//! it comes, for its scores and its cost, and at its loosest, for everything that depends on the threshold; a
+//! threshold is then a cut through the pairs of the loosest run.
+
+pub mod audit;
+mod experiments;
+pub mod gold;
+mod labels;
+mod method_run;
+pub mod metrics;
+pub mod pairs;
+mod report;
+mod spot_experiments;
+
+pub use report::write_report;
+
+pub use method_run::Cost;
+
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::config::{Config, Method};
+use crate::error::{Error, Result};
+use crate::method::Plan;
+use crate::page::{PageId, ScoredPair};
+use crate::report::read_back;
+use gold::{Gold, GoldColumns};
+use labels::{Labels, PairFacts};
+use method_run::{MethodRun, Passing, Runner, grid, loosest, nearness, threshold};
+use metrics::{ClusterScores, Counts, compare_clusters, strict};
+
+/// What is to be evaluated, and how.
+pub struct EvaluateOptions {
+    /// Files of pages.
+    pub inputs: Vec<String>,
+    /// The methods, each as it would be run.
+    pub configs: Vec<Config>,
+    /// Worker threads.
+    pub threads: usize,
+    /// The ceiling on memory of each run.
+    pub memory_bytes: u64,
+    /// Judged pages may be missing from the input.
+    pub allow_missing: bool,
+    /// All methods are also set to the recall that this one has as it comes.
+    pub equal_recall: Option<Method>,
+}
+
+/// All methods, judged.
+#[derive(Debug, Clone, Serialize)]
+pub struct Evaluation {
+    /// Pages in the input.
+    pub pages: usize,
+    /// Judged pages among them.
+    pub judged_pages: usize,
+    /// Judged pages that are not in the input.
+    pub missing_pages: usize,
+    /// Pairs that belong together.
+    pub gold_pairs: u64,
+    /// Clusters of two or more judged pages.
+    pub gold_clusters: usize,
+    /// The methods.
+    pub methods: Vec<MethodEvaluation>,
+}
+
+/// One method, judged.
+#[derive(Debug, Clone, Serialize)]
+pub struct MethodEvaluation {
+    /// The method.
+    pub method: &'static str,
+    /// Its rule in words.
+    pub rule: String,
+    /// What its threshold counts.
+    pub unit: &'static str,
+    /// The threshold it comes with.
+    pub threshold: f64,
+    /// Pairs, as it comes.
+    pub pairs: Counts,
+    /// Clusters, as it comes; nothing where the gold has only pairs.
+    pub clusters: Option<ClusterScores>,
+    /// Duplicates found for a page of their own cluster, as it comes.
+    pub strict: Option<Counts>,
+    /// Pairs of one site.
+    pub same_site: Option<Counts>,
+    /// Pairs of two sites.
+    pub different_site: Option<Counts>,
+    /// Pairs by the kind of their pages.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub kinds: BTreeMap<String, Counts>,
+    /// The threshold with the best F1 of pairs.
+    pub best: CutPoint,
+    /// The best threshold of one half of the labels, tested on the other.
+    pub halves: Halves,
+    /// The threshold at which recall is that of another method.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub equal_recall: Option<EqualRecall>,
+    /// Scores at every threshold of a grid, loose to strict.
+    pub sweep: Vec<SweepPoint>,
+    /// Pairs by how near they are.
+    pub levels: Vec<Level>,
+    /// Sites with most errors.
+    pub sites: Vec<SiteErrors>,
+    /// What it takes.
+    pub cost: Cost,
+    /// Whether crowded buckets of the loosest run were compared by leaders, so that loose thresholds miss pairs.
+    pub is_capped: bool,
+}
+
+impl MethodEvaluation {
+    /// Pairs of one site, of two, and of each kind, where these are known.
+    #[must_use]
+    pub fn splits(&self) -> Vec<(&str, Counts)> {
+        let sites = [("same site", self.same_site), ("different site", self.different_site)];
+        let sites = sites.into_iter().filter_map(|(name, counts)| Some((name, counts?)));
+        sites.chain(self.kinds.iter().map(|(name, counts)| (name.as_str(), *counts))).collect()
+    }
+}
+
+/// A threshold, and what it gives.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct CutPoint {
+    /// The threshold, in the method's unit.
+    pub threshold: f64,
+    /// Pairs at it.
+    pub pairs: Counts,
+}
+
+/// A threshold chosen on one half of the labels (Henzinger 2006, Tables 11 and 12).
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Halves {
+    /// The threshold with the best F1 on the first half.
+    pub threshold: f64,
+    /// Pairs of the half that it was chosen on.
+    pub chosen_on: Counts,
+    /// Pairs of the other half.
+    pub tested_on: Counts,
+}
+
+/// A method at the recall of another (Henzinger 2006, §3.3).
+#[derive(Debug, Clone, Serialize)]
+pub struct EqualRecall {
+    /// The other method.
+    pub with: &'static str,
+    /// The strictest threshold that reaches its recall; nothing where none does.
+    pub at: Option<CutPoint>,
+}
+
+/// Scores at a threshold.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct SweepPoint {
+    /// The threshold, in the method's unit.
+    pub threshold: f64,
+    /// Pairs.
+    pub pairs: Counts,
+    /// Clusters.
+    pub clusters: Option<ClusterScores>,
+    /// Duplicates, strictly.
+    pub strict: Option<Counts>,
+}
+
+/// Pairs of about the same nearness.
+#[derive(Debug, Clone, Serialize)]
+pub struct Level {
+    /// Which, in the method's unit.
+    pub level: String,
+    /// Judged pairs at it.
+    pub pairs: u64,
+    /// Those that belong together.
+    pub correct: u64,
+    /// Pairs of one site, and those that belong together.
+    pub same_site: (u64, u64),
+    /// Pairs of two sites, and those that belong together.
+    pub different_site: (u64, u64),
+}
+
+/// Errors of a site.
+#[derive(Debug, Clone, Serialize)]
+pub struct SiteErrors {
+    /// The site.
+    pub site: String,
+    /// Wrong pairs with a page of it.
+    pub wrong: u64,
+    /// Missed pairs with a page of it.
+    pub missed: u64,
+}
+
+/// Sites that are listed for each method.
+const LISTED_SITES: usize = 10;
+
+/// A judged pair of the loosest run.
+#[derive(Debug, Clone, Copy)]
+struct JudgedPair {
+    left: PageId,
+    right: PageId,
+    /// Larger is nearer; copies are nearest.
+    value: f64,
+    is_correct: bool,
+    facts: PairFacts,
+}
+
+/// Runs the methods and judges them; `tell` hears what is about to be done.
+///
+/// # Errors
+/// When a run fails, or judged pages are missing that must not be.
+pub fn evaluate(gold: &Gold, options: &EvaluateOptions, tell: &dyn Fn(&str)) -> Result<Evaluation> {
+    Ok(evaluate_keeping(gold, options, tell)?.0)
+}
+
+/// A method as it comes and at its loosest.
+struct RunPair {
+    run: MethodRun,
+    loose: MethodRun,
+}
+
+fn evaluate_keeping(gold: &Gold, options: &EvaluateOptions, tell: &dyn Fn(&str)) -> Result<(Evaluation, Vec<RunPair>)> {
+    let runner = Runner::new(options);
+    let mut runs = Vec::new();
+    let mut evaluation: Option<Evaluation> = None;
+    let mut curves: Vec<(Method, Vec<JudgedPair>)> = Vec::new();
+    for config in &options.configs {
+        tell(config.method.name());
+        let run = runner.run(config)?;
+        let labels = Labels::new(gold, &run.stored, config.site, options.allow_missing)?;
+        let truth = labels.true_pairs();
+        let loose = runner.run(&loosest(config))?;
+        let judge = Judge { labels: &labels, truth: &truth, clustered: labels.clustered() };
+        let (judged, method) = judge.method(&run, &loose);
+        let all = evaluation.get_or_insert_with(|| Evaluation {
+            pages: run.stored.pages.len(),
+            judged_pages: labels.judged_pages(),
+            missing_pages: labels.missing,
+            gold_pairs: truth.len() as u64,
+            gold_clusters: judge.cluster_count(),
+            methods: Vec::new(),
+        });
+        all.methods.push(method);
+        curves.push((config.method, judged));
+        runs.push(RunPair { run, loose });
+    }
+    let mut evaluation = evaluation.ok_or_else(|| Error::Usage("no method was named".to_owned()))?;
+    if let Some(reference) = options.equal_recall {
+        equal_recall(&mut evaluation, &curves, reference)?;
+    }
+    Ok((evaluation, runs))
+}
+
+/// Judges a clustering that somebody else made: the page of each cluster that comes first stands for it.
+///
+/// # Errors
+/// When judged pages are missing that must not be, or the gold has no clusters.
+pub fn evaluate_found(gold: &Gold, found: &Gold, allow_missing: bool) -> Result<(ClusterScores, usize)> {
+    let (mut of_gold, mut of_found, mut missing) = (Vec::new(), Vec::new(), Vec::new());
+    for page in &gold.pages {
+        let Some(cluster) = page.cluster else {
+            return Err(Error::Usage("--found compares clusters, and the gold standard has only pairs".to_owned()));
+        };
+        match found.find(&page.id).and_then(|number| found.pages[number as usize].cluster) {
+            Some(there) => {
+                of_gold.push(cluster);
+                of_found.push(there);
+            }
+            None => missing.push(page),
+        }
+    }
+    if !missing.is_empty() && (!allow_missing || of_gold.is_empty()) {
+        return Err(Error::Usage(format!(
+            "{} of the {} judged pages are in no found cluster, first line {}: {}; use --allow-missing to judge by the others alone",
+            missing.len(),
+            gold.pages.len(),
+            missing[0].line,
+            missing[0].id
+        )));
+    }
+    Ok((compare_clusters(&of_gold, &of_found), missing.len()))
+}
+
+/// Reads a clustering: a result of `dedup`, or a file in the form of a gold standard.
+///
+/// # Errors
+/// When it is neither.
+pub fn found_clusters(path: &Path, columns: &GoldColumns) -> Result<Gold> {
+    if !path.is_dir() {
+        return Gold::read(path, columns, 1.0);
+    }
+    read_back::summary(path)?;
+    let work = Passing::new()?;
+    let stored = read_back::pages(path, work.path(), usize::MAX / 2)?;
+    let kept = stored.ids.kept(path)?;
+    let mut rows = Vec::with_capacity(kept.len());
+    for (page, kept) in (0..).zip(kept) {
+        rows.push((stored.pages.id(page)?, stored.pages.id(kept)?));
+    }
+    Ok(Gold::of_clusters(rows.iter().map(|(page, cluster)| (page.as_str(), cluster.as_str()))))
+}
+
+/// All that is needed to judge a run.
+struct Judge<'a> {
+    labels: &'a Labels<'a>,
+    truth: &'a [(PageId, PageId)],
+    clustered: Vec<(PageId, u32)>,
+}
+
+impl Judge<'_> {
+    fn cluster_count(&self) -> usize {
+        let mut sizes: HashMap<u32, u32> = HashMap::new();
+        self.clustered.iter().for_each(|row| *sizes.entry(row.1).or_default() += 1);
+        sizes.values().filter(|&&size| size > 1).count()
+    }
+
+    fn method(&self, run: &MethodRun, loose: &MethodRun) -> (Vec<JudgedPair>, MethodEvaluation) {
+        let method = run.config.method;
+        let plan = Plan::new(&run.config);
+        let as_it_comes = self.judged(run);
+        let judged = self.judged(loose);
+        let gold = |wanted: &dyn Fn(PageId, PageId) -> bool| {
+            self.truth.iter().filter(|&&(left, right)| wanted(left, right)).count() as u64
+        };
+        let split = |wanted: &dyn Fn(PageId, PageId) -> bool| {
+            let pairs = as_it_comes.iter().filter(|pair| wanted(pair.left, pair.right));
+            count(pairs, gold(wanted))
+        };
+        let by_site = |same: bool| {
+            let counts = split(&|left, right| self.labels.facts(left, right).same_site == Some(same));
+            (counts.correct + counts.wrong + counts.gold > 0).then_some(counts)
+        };
+        let mut kinds = BTreeMap::new();
+        for &(left, right) in self.truth {
+            if let Some(kind) = self.labels.kind(left, right)
+                && !kinds.contains_key(kind)
+            {
+                kinds.insert(kind.to_owned(), split(&|left, right| self.labels.kind(left, right) == Some(kind)));
+            }
+        }
+        let (clusters, strictly) = self.clusters(&run.kept);
+        let evaluation = MethodEvaluation {
+            method: method.name(),
+            rule: plan.rule(&run.config, run.config.threshold),
+            unit: plan.decision.unit(),
+            threshold: threshold(&run.config),
+            pairs: split(&|_, _| true),
+            clusters,
+            strict: strictly,
+            same_site: by_site(true),
+            different_site: by_site(false),
+            kinds,
+            best: best(&judged, self.truth.len() as u64, method, None),
+            halves: self.halves(&judged, method),
+            equal_recall: None,
+            sweep: self.sweep(loose, &judged),
+            levels: levels(&judged, method, run.config.sketch_bits),
+            sites: self.site_errors(&as_it_comes),
+            cost: run.cost,
+            is_capped: loose.is_capped,
+        };
+        (judged, evaluation)
+    }
+
+    /// The judged pairs of a run, copies included, nearest first.
+    fn judged(&self, run: &MethodRun) -> Vec<JudgedPair> {
+        let members = run.members();
+        let mut judged = Vec::new();
+        let mut add = |left: PageId, right: PageId, pair: Option<&ScoredPair>| {
+            let Some(is_correct) = self.labels.verdict(left, right) else { return };
+            let facts = self.labels.facts(left, right);
+            let value = pair.map_or(f64::INFINITY, |pair| run.value(pair, facts.same_site == Some(true)));
+            judged.push(JudgedPair { left, right, value, is_correct, facts });
+        };
+        for same in &members {
+            for (at, &left) in same.iter().enumerate() {
+                same[at + 1..].iter().for_each(|&right| add(left, right, None));
+            }
+        }
+        for pair in &run.pairs {
+            for &left in &members[pair.left as usize] {
+                members[pair.right as usize].iter().for_each(|&right| add(left, right, Some(pair)));
+            }
+        }
+        judged.sort_by(|a, b| b.value.total_cmp(&a.value).then((a.left, a.right).cmp(&(b.left, b.right))));
+        judged
+    }
+
+    /// Scores of clusters, from the page that is kept in each page's place.
+    fn clusters(&self, kept: &[PageId]) -> (Option<ClusterScores>, Option<Counts>) {
+        if self.clustered.is_empty() {
+            return (None, None);
+        }
+        let gold: Vec<u32> = self.clustered.iter().map(|row| row.1).collect();
+        let found: Vec<u32> = self.clustered.iter().map(|row| kept[row.0 as usize]).collect();
+        // A kept page that nobody judged is of no cluster, so that what was dropped for it counts as wrong.
+        let mut place = vec![u32::MAX; kept.len()];
+        for (at, row) in (0u32..).zip(&self.clustered) {
+            place[row.0 as usize] = at;
+        }
+        let mut all_gold = gold.clone();
+        all_gold.push(u32::MAX);
+        let nowhere = u32::try_from(gold.len()).unwrap_or(u32::MAX);
+        let mut places: Vec<u32> = found.iter().map(|&kept| place[kept as usize].min(nowhere)).collect();
+        places.push(nowhere);
+        (Some(compare_clusters(&gold, &found)), Some(strict(&all_gold, &places)))
+    }
+
+    fn halves(&self, judged: &[JudgedPair], method: Method) -> Halves {
+        let gold_of = |half: usize| {
+            self.truth.iter().filter(|&&(left, right)| self.labels.facts(left, right).half == half).count() as u64
+        };
+        let chosen = best(judged, gold_of(0), method, Some(0));
+        let least = nearness(method, chosen.threshold);
+        let others = judged.iter().filter(|pair| pair.facts.half == 1 && pair.value >= least);
+        Halves { threshold: chosen.threshold, chosen_on: chosen.pairs, tested_on: count(others, gold_of(1)) }
+    }
+
+    fn sweep(&self, loose: &MethodRun, judged: &[JudgedPair]) -> Vec<SweepPoint> {
+        let method = loose.config.method;
+        let points = grid(&loose.config).into_iter().map(|threshold| {
+            let least = nearness(method, threshold);
+            let accepted = judged.iter().filter(|pair| loose.reaches(pair.value, least));
+            let pairs = count(accepted, self.truth.len() as u64);
+            let near = |pair: &&ScoredPair| {
+                let facts = self.labels.facts(pair.left, pair.right);
+                loose.reaches(loose.value(pair, facts.same_site == Some(true)), least)
+            };
+            let near: Vec<ScoredPair> = loose.pairs.iter().filter(near).copied().collect();
+            let (clusters, strict) =
+                if self.clustered.is_empty() { (None, None) } else { self.clusters(&loose.stars(&near, threshold)) };
+            SweepPoint { threshold, pairs, clusters, strict }
+        });
+        points.collect()
+    }
+
+    fn site_errors(&self, found: &[JudgedPair]) -> Vec<SiteErrors> {
+        let mut errors: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        let mut add = |left: PageId, right: PageId, is_wrong: bool| {
+            let mut sites = [self.labels.site_of(left), self.labels.site_of(right)];
+            if sites[0] == sites[1] {
+                sites[1] = None;
+            }
+            for site in sites.into_iter().flatten() {
+                let row = errors.entry(site).or_default();
+                if is_wrong {
+                    row.0 += 1;
+                } else {
+                    row.1 += 1;
+                }
+            }
+        };
+        found.iter().filter(|pair| !pair.is_correct).for_each(|pair| add(pair.left, pair.right, true));
+        let mut right: Vec<(PageId, PageId)> =
+            found.iter().filter(|pair| pair.is_correct).map(|pair| (pair.left, pair.right)).collect();
+        right.sort_unstable();
+        for pair in self.truth.iter().filter(|pair| right.binary_search(pair).is_err()) {
+            add(pair.0, pair.1, false);
+        }
+        let mut rows: Vec<SiteErrors> = errors
+            .into_iter()
+            .map(|(site, (wrong, missed))| SiteErrors { site: site.to_owned(), wrong, missed })
+            .collect();
+        rows.sort_by_key(|row| std::cmp::Reverse((row.wrong, row.missed)));
+        rows.truncate(LISTED_SITES);
+        rows
+    }
+}
+
+fn count<'a>(pairs: impl Iterator<Item = &'a JudgedPair>, gold: u64) -> Counts {
+    let mut counts = Counts { gold, ..Counts::default() };
+    for pair in pairs {
+        counts.correct += u64::from(pair.is_correct);
+        counts.wrong += u64::from(!pair.is_correct);
+    }
+    counts
+}
+
+/// Every cut through pairs that are sorted, nearest first: the value of the last one accepted, and the counts.
+fn cuts(judged: &[JudgedPair], gold: u64, half: Option<usize>) -> impl Iterator<Item = (f64, Counts)> {
+    let mut counts = Counts { gold, ..Counts::default() };
+    judged.chunk_by(|a, b| a.value.total_cmp(&b.value).is_eq()).map(move |same| {
+        for pair in same.iter().filter(|pair| half.is_none_or(|half| pair.facts.half == half)) {
+            counts.correct += u64::from(pair.is_correct);
+            counts.wrong += u64::from(!pair.is_correct);
+        }
+        (same[0].value, counts)
+    })
+}
+
+/// The cut with the best F1; the strictest of those.
+fn best(judged: &[JudgedPair], gold: u64, method: Method, half: Option<usize>) -> CutPoint {
+    let mut found = (f64::INFINITY, Counts { gold, ..Counts::default() });
+    for cut in cuts(judged, gold, half) {
+        if cut.1.f1() > found.1.f1() {
+            found = cut;
+        }
+    }
+    CutPoint { threshold: shown(method, found.0), pairs: found.1 }
+}
+
+/// A value as a threshold: copies alone are as near as can be.
+fn shown(method: Method, value: f64) -> f64 {
+    if value.is_finite() {
+        return nearness(method, value).abs();
+    }
+    match method {
+        Method::Minhash | Method::Bloom | Method::Spotsigs => 1.0,
+        Method::Shingle => 6.0,
+        Method::Projection | Method::Combined | Method::Routed => f64::from(crate::config::PROJECTION_BITS),
+        Method::Simhash => 0.0,
+    }
+}
+
+fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)], reference: Method) -> Result<()> {
+    let Some(wanted) = evaluation.methods.iter().find(|method| method.method == reference.name()) else {
+        return Err(Error::Usage(format!(
+            "--equal-recall {0}: {0} is not among the methods that are evaluated",
+            reference.name()
+        )));
+    };
+    let recall = wanted.pairs.recall();
+    for (row, (method, judged)) in evaluation.methods.iter_mut().zip(curves) {
+        let at = cuts(judged, evaluation.gold_pairs, None).find(|cut| cut.1.recall() >= recall);
+        let at = at.map(|(value, pairs)| CutPoint { threshold: shown(*method, value), pairs });
+        row.equal_recall = Some(EqualRecall { with: reference.name(), at });
+    }
+    Ok(())
+}
+
+/// Pairs by how near they are (Henzinger 2006, Tables 2 and 5).
+fn levels(judged: &[JudgedPair], method: Method, bits: u32) -> Vec<Level> {
+    let mut levels: Vec<(f64, Level)> = Vec::new();
+    for pair in judged {
+        let (key, name) = level(pair.value, method, bits);
+        if levels.last().is_none_or(|(last, _)| last.total_cmp(&key).is_ne()) {
+            let level = Level { level: name, pairs: 0, correct: 0, same_site: (0, 0), different_site: (0, 0) };
+            levels.push((key, level));
+        }
+        let Some((_, level)) = levels.last_mut() else { continue };
+        let correct = u64::from(pair.is_correct);
+        level.pairs += 1;
+        level.correct += correct;
+        let site = match pair.facts.same_site {
+            Some(true) => &mut level.same_site,
+            Some(false) => &mut level.different_site,
+            None => continue,
+        };
+        site.0 += 1;
+        site.1 += correct;
+    }
+    levels.into_iter().map(|row| row.1).collect()
+}
+
+fn level(value: f64, method: Method, bits: u32) -> (f64, String) {
+    if value.is_infinite() {
+        return (value, "copies".to_owned());
+    }
+    match method {
+        Method::Minhash | Method::Bloom | Method::Spotsigs => {
+            let low = (value * 10.0).floor().min(9.0) / 10.0;
+            (low, format!("{low:.1}–{:.1}", low + 0.1))
+        }
+        Method::Shingle => (value, format!("{value}")),
+        Method::Simhash => (value, format!("{}", value.abs())),
+        Method::Projection | Method::Combined | Method::Routed => {
+            // The ranges of Table 5, and ranges of four below them.
+            let differing = f64::from(bits) - value.min(f64::from(bits));
+            let (from, to) = match differing {
+                d if d <= 2.0 => (0.0, 2.0),
+                d if d <= 5.0 => (3.0, 5.0),
+                d if d <= 8.0 => (6.0, 8.0),
+                d => {
+                    let from = 9.0 + ((d - 9.0) / 4.0).floor() * 4.0;
+                    (from, from + 3.0)
+                }
+            };
+            (-from, format!("{}–{}", f64::from(bits) - to, f64::from(bits) - from))
+        }
+    }
+}

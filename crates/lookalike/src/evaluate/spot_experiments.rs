@@ -1,0 +1,142 @@
+//! Spot signatures with other antecedents, distances, thresholds and ways to match (Figures 5 to 25 of the paper
+//! on them). Precision and recall are the paper's: of dropped pages, and strict.
+
+use serde::Serialize;
+
+use crate::candidate::matching::seeded_order_key;
+use crate::cluster::{Direction, Neighbours, star};
+use crate::config::{Antecedents, Config, Guess, Matching};
+use crate::error::{Error, Result};
+use crate::evaluate::method_run::{MethodRun, Runner};
+use crate::evaluate::metrics::Counts;
+use crate::evaluate::{Judge, RunPair};
+use crate::page::{PageId, ScoredPair};
+
+/// Spot signatures, varied.
+#[derive(Debug, Clone, Serialize)]
+pub struct SpotExperiments {
+    /// By the number of antecedents, of [`ANTECEDENTS`], at distance 3 (Figure 21).
+    pub antecedents: Vec<(usize, Counts)>,
+    /// By spot distance, with the first three antecedents (Figure 22).
+    pub distances: Vec<(u32, Counts)>,
+    /// By threshold, for every way to match (Figures 5, 6, 9 to 12).
+    pub matching: Vec<MatchingCurve>,
+    /// How the index of incremental matching grows, and its errors (Figures 23 to 25).
+    pub growth: Vec<Growth>,
+}
+
+/// The antecedents of Figure 21, in the order in which they are added.
+pub const ANTECEDENTS: [&str; 7] = ["is", "the", "said", "that", "was", "a", "there"];
+const DISTANCES: [u32; 8] = [1, 2, 3, 5, 10, 20, 50, 100];
+const THRESHOLDS: [f64; 6] = [0.1, 0.25, 0.4, 0.55, 0.7, 0.85];
+/// Pages between two looks at the index.
+const BATCH: usize = 100;
+
+/// One way to match.
+#[derive(Debug, Clone, Serialize)]
+pub struct MatchingCurve {
+    /// `full` or `incremental`, with the `first` or the `best` guess.
+    pub name: String,
+    /// Thresholds with what they give.
+    pub points: Vec<(f64, Counts)>,
+}
+
+/// Incremental matching, batch by batch.
+#[derive(Debug, Clone, Serialize)]
+pub struct Growth {
+    /// The threshold.
+    pub threshold: f64,
+    /// Pages that were matched so far, pages in the index, and mistakes in the last batch: false positives, and
+    /// pages whose own cluster was there already and that were taken for new.
+    pub batches: Vec<(usize, usize, usize, usize)>,
+}
+
+pub(super) fn spot_experiments(
+    runner: &Runner<'_>,
+    pair: &RunPair,
+    judge: &Judge<'_>,
+    tell: &dyn Fn(&str),
+) -> Result<SpotExperiments> {
+    let base = &pair.run.config;
+    let scores = |kept: &[PageId]| judge.clusters(kept).1.unwrap_or_default();
+    let with = |words: &[&str], distance: u32, threshold: f64| {
+        let list = words.iter().map(|word| format!("{word}:{distance}").parse()).collect::<Result<_, String>>();
+        let mut config = Config { threshold, ..base.clone() };
+        config.spots.antecedents = Antecedents::List(list.map_err(Error::Usage)?);
+        config.spots.matching = Matching::Incremental;
+        Ok::<Config, Error>(config)
+    };
+    let mut antecedents = Vec::new();
+    for count in 1..=ANTECEDENTS.len() {
+        tell(&format!("spotsigs with {count} antecedents"));
+        let run = runner.run(&with(&ANTECEDENTS[..count], 3, base.threshold)?)?;
+        antecedents.push((count, scores(&run.kept)));
+    }
+    let mut distances = Vec::new();
+    for distance in DISTANCES {
+        tell(&format!("spotsigs at distance {distance}"));
+        distances.push((distance, scores(&runner.run(&with(&ANTECEDENTS[..3], distance, base.threshold)?)?.kept)));
+    }
+    let mut matching = Vec::new();
+    let mut growth = Vec::new();
+    for guess in [Guess::First, Guess::Best] {
+        let name = if guess == Guess::First { "first" } else { "best" };
+        let full = THRESHOLDS.map(|threshold| (threshold, scores(&full_match(&pair.loose, threshold, guess))));
+        matching.push(MatchingCurve { name: format!("full, {name} guess"), points: full.to_vec() });
+        let mut points = Vec::new();
+        for threshold in THRESHOLDS {
+            tell(&format!("spotsigs, incremental, {name} guess, {threshold}"));
+            let mut config = Config { threshold, ..base.clone() };
+            config.spots.matching = Matching::Incremental;
+            config.spots.guess = guess;
+            let run = runner.run(&config)?;
+            points.push((threshold, scores(&run.kept)));
+            if guess == Guess::Best && [0.25, 0.55].contains(&threshold) {
+                growth.push(Growth { threshold, batches: batches(&run, judge)? });
+            }
+        }
+        matching.push(MatchingCurve { name: format!("incremental, {name} guess"), points });
+    }
+    Ok(SpotExperiments { antecedents, distances, matching, growth })
+}
+
+/// Full matching at a threshold, from the pairs of the loosest run.
+fn full_match(loose: &MethodRun, threshold: f64, guess: Guess) -> Vec<PageId> {
+    let first = &loose.stored.first;
+    let pairs: Vec<ScoredPair> = loose.pairs.iter().filter(|pair| pair.similarity > threshold).copied().collect();
+    let order: Vec<PageId> = (0..).zip(first).filter(|(page, first)| page == *first).map(|row| row.0).collect();
+    let neighbours = Neighbours::new(first.len(), &pairs, Direction::Either);
+    let chosen = star::assign(first.len(), &order, &neighbours, guess);
+    first.iter().map(|&first| chosen[first as usize].page).collect()
+}
+
+/// Goes through the pages in the order in which they were matched.
+fn batches(run: &MethodRun, judge: &Judge<'_>) -> Result<Vec<(usize, usize, usize, usize)>> {
+    let cluster: std::collections::HashMap<PageId, u32> = judge.clustered.iter().copied().collect();
+    let mut order = Vec::new();
+    for (page, &first) in (0..).zip(&run.stored.first) {
+        if page == first {
+            order.push((seeded_order_key(&run.stored.pages.id(page)?, run.config.seed), page));
+        }
+    }
+    order.sort_unstable();
+    let mut seen = std::collections::HashSet::new();
+    let (mut rows, mut indexed, mut wrong, mut missed) = (Vec::new(), 0, 0, 0);
+    for (at, (_, page)) in order.iter().enumerate() {
+        let kept = run.kept[*page as usize];
+        if let Some(own) = cluster.get(page) {
+            if kept == *page {
+                missed += usize::from(seen.contains(own));
+            } else {
+                wrong += usize::from(cluster.get(&kept) != Some(own));
+            }
+            seen.insert(*own);
+        }
+        indexed += usize::from(kept == *page);
+        if (at + 1) % BATCH == 0 {
+            rows.push((at + 1, indexed, wrong, missed));
+            (wrong, missed) = (0, 0);
+        }
+    }
+    Ok(rows)
+}

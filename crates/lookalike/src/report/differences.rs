@@ -1,0 +1,338 @@
+//! What two near-duplicates differ in, as far as a program can tell.
+//!
+//! In: two pages. Out: the kinds of differences of Henzinger (2006), Tables 3, 4, 6 and 7. Every place where the
+//! visible texts differ is looked at with the words around it: what is a part of the page's URL, a date, a
+//! duration, a number of visitors, an id or the name of a server is said to be so; of the rest, what lies
+//! outside the blocks that read like prose is a minor item, and what lies in them is the main item.
+
+use std::collections::BTreeSet;
+use std::sync::LazyLock;
+
+use regex::Regex;
+use serde::Serialize;
+
+use crate::page::{Body, RawPage};
+use crate::report::diff::{Hunk, hunks};
+use crate::text::mask::{BY_KIND, Volatile};
+use crate::text::{PageReader, Scope, TextOptions, charset};
+
+/// A kind of difference.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Difference {
+    /// The page's own URL, or a part of it, in its text.
+    Url,
+    /// A date or a time.
+    TimeStamp,
+    /// How long making the page took.
+    ExecutionTime,
+    /// The id of a session, a message, a request.
+    Id,
+    /// Visitors, views, comments.
+    Counter,
+    /// The name of the machine that served the page.
+    ServerName,
+    /// Nothing that a visitor sees.
+    Invisible,
+    /// The values that a form is filled with.
+    Form,
+    /// Something beside what the page is about.
+    MinorItem,
+    /// What the page is about.
+    MainItem,
+}
+
+impl Difference {
+    /// All, in the order in which they are told.
+    pub const ALL: [Difference; 10] = [
+        Difference::Url,
+        Difference::TimeStamp,
+        Difference::ExecutionTime,
+        Difference::Id,
+        Difference::Counter,
+        Difference::ServerName,
+        Difference::Invisible,
+        Difference::Form,
+        Difference::MinorItem,
+        Difference::MainItem,
+    ];
+
+    /// The name, for people and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Difference::Url => "URL",
+            Difference::TimeStamp => "time stamp",
+            Difference::ExecutionTime => "execution time",
+            Difference::Id => "message or session id",
+            Difference::Counter => "counter",
+            Difference::ServerName => "server name",
+            Difference::Invisible => "invisible",
+            Difference::Form => "prefilled form",
+            Difference::MinorItem => "minor item",
+            Difference::MainItem => "main item",
+        }
+    }
+}
+
+/// What two pages differ in.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Differences {
+    /// The kinds that were found; none if the pages are the same.
+    pub kinds: BTreeSet<Difference>,
+    /// Words that only one of the pages has.
+    pub words: usize,
+}
+
+impl Differences {
+    /// One line for people.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        match names.as_slice() {
+            [] => "none".to_owned(),
+            [one] => format!("{one} only"),
+            _ if self.kinds.contains(&Difference::MainItem) => {
+                format!("main item (also {})", names[..names.len() - 1].join(", "))
+            }
+            _ => format!("combination: {}", names.join(", ")),
+        }
+    }
+
+    /// What Henzinger's rules say to it: correct, incorrect, or undecided.
+    #[must_use]
+    pub fn verdict(&self) -> &'static str {
+        if self.kinds.contains(&Difference::MainItem) {
+            "incorrect"
+        } else if self.kinds.contains(&Difference::Form) || self.kinds.contains(&Difference::MinorItem) {
+            "undecided"
+        } else {
+            "correct"
+        }
+    }
+}
+
+/// One page, looked at from all sides.
+struct Looked {
+    text: String,
+    title: String,
+    /// The prose of it, with single spaces; nothing where no prose was found.
+    core: Option<String>,
+    /// What its forms are filled with.
+    forms: Vec<String>,
+    tokens: Vec<u64>,
+    url: String,
+}
+
+fn squeeze(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn look(page: &RawPage<'_>) -> Looked {
+    let mut whole = PageReader::new(TextOptions::default());
+    let text = whole.text(page);
+    let read = whole.read(page);
+    let (tokens, title) = (read.tokens.to_vec(), squeeze(read.title.unwrap_or_default()));
+    let title = if title.is_empty() { page.title.as_deref().map(squeeze).unwrap_or_default() } else { title };
+    let mut reader = PageReader::new(TextOptions { scope: Scope::Core, content: true, ..TextOptions::default() });
+    let read = reader.read(page);
+    let core = (read.scope == Some(Scope::Core)).then(|| squeeze(read.content));
+    let body = match &page.body {
+        Body::Text(text) => text.to_string(),
+        Body::Bytes(bytes) => charset::decode(bytes, page.charset.as_deref()).text.into_owned(),
+    };
+    Looked {
+        text,
+        title,
+        core,
+        forms: forms(&body),
+        tokens,
+        url: page.url.as_deref().unwrap_or_default().to_lowercase(),
+    }
+}
+
+/// The values of form fields, in their order.
+fn forms(html: &str) -> Vec<String> {
+    static INPUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r#"(?is-u)<input\b[^>]*?\bvalue\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))|<textarea\b[^>]*>(.*?)</textarea|<option\b[^>]*\bselected\b[^>]*>([^<]*)"#).ok()
+    });
+    static HIDDEN: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r#"(?is-u)type\s*=\s*["']?(?:hidden|submit|button|image)"#).ok());
+    let (Some(input), Some(hidden)) = (&*INPUT, &*HIDDEN) else { return Vec::new() };
+    let values = input.captures_iter(html).filter(|found| {
+        let whole = found.get(0).map_or("", |all| all.as_str());
+        // What the visitor cannot fill in is no form to him.
+        let rest = found.get(0).map_or("", |all| &html[all.end()..]);
+        let tag_end = rest.find('>').map_or("", |end| &rest[..end]);
+        !(hidden.is_match(whole) || (whole.starts_with("<input") && hidden.is_match(tag_end)))
+    });
+    values
+        .map(|found| {
+            (1..=5).find_map(|group| found.get(group)).map_or_else(String::new, |value| squeeze(value.as_str()))
+        })
+        .collect()
+}
+
+/// Looks at two pages.
+#[must_use]
+pub fn classify(left: &RawPage<'_>, right: &RawPage<'_>) -> Differences {
+    let (left, right) = (look(left), look(right));
+    let (found, words) = hunks(&left.text, &right.text);
+    let mut differences = Differences { words: found.iter().map(|hunk| hunk.words).sum(), ..Differences::default() };
+    let forms_differ = left.forms != right.forms;
+    if found.is_empty() {
+        if forms_differ {
+            differences.kinds.insert(Difference::Form);
+        } else if left.tokens != right.tokens {
+            differences.kinds.insert(Difference::Invisible);
+        }
+        return differences;
+    }
+    let mut rest = Vec::new();
+    for hunk in &found {
+        match volatile(hunk, &left.url, &right.url) {
+            Some(kind) => {
+                differences.kinds.insert(kind);
+            }
+            None if forms_differ && is_in_form(hunk, &left.forms, &right.forms) => {
+                differences.kinds.insert(Difference::Form);
+            }
+            None => rest.push(hunk),
+        }
+    }
+    if !rest.is_empty() {
+        differences.kinds.insert(item(&rest, &left, &right, words));
+    }
+    differences
+}
+
+fn is_in_form(hunk: &Hunk, left: &[String], right: &[String]) -> bool {
+    let inside = |text: &str, values: &[String]| text.is_empty() || values.iter().any(|value| value.contains(text));
+    inside(&hunk.left, left) && inside(&hunk.right, right)
+}
+
+/// What kind of volatile thing a difference is, if both sides are such a thing.
+fn volatile(hunk: &Hunk, left_url: &str, right_url: &str) -> Option<Difference> {
+    let sides = [(hunk.left.as_str(), left_url), (hunk.right.as_str(), right_url)];
+    let filled: Vec<(&str, &str)> = sides.into_iter().filter(|side| !side.0.is_empty()).collect();
+    if filled.iter().all(|(text, url)| is_url(text, url)) {
+        return Some(Difference::Url);
+    }
+    let kinds =
+        [Difference::ServerName, Difference::TimeStamp, Difference::Counter, Difference::ExecutionTime, Difference::Id];
+    kinds.into_iter().find(|&kind| filled.iter().all(|(text, _)| is_covered(kind, hunk, text)))
+}
+
+/// Whether every word is a URL, or a part of the page's own one.
+fn is_url(text: &str, own: &str) -> bool {
+    static SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i-u)^(?:[a-z][a-z0-9+.-]*://\S+|www\.\S+|(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|info|biz|io|co|[a-z]{2})(?:[:/]\S*)?)$").ok()
+    });
+    let part = |word: &str| {
+        let word = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
+        let is_part = word.len() >= 3
+            && own.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '.').any(|piece| {
+                piece == word
+                    || piece.strip_prefix("www.") == Some(&word)
+                    || piece.split('.').any(|label| label == word)
+            });
+        is_part
+            || SHAPE.as_ref().is_some_and(|shape| shape.is_match(&word))
+                && word.contains(['/', '.'])
+                && !word.chars().all(|c| c.is_ascii_digit() || c == '.')
+    };
+    text.split_whitespace().all(|word| part(word) || !word.chars().any(char::is_alphanumeric))
+}
+
+/// Whether every word of one side belongs to a thing of this kind, seen with the words around it.
+fn is_covered(kind: Difference, hunk: &Hunk, side: &str) -> bool {
+    let line = format!("{} {side} {}", hunk.before, hunk.after);
+    let start = hunk.before.len() + 1;
+    let end = start + side.len();
+    let spans = spans(kind, &line);
+    let mut at = start;
+    side.split_whitespace().all(|word| {
+        let from = line[at..end].find(word).map_or(at, |found| at + found);
+        at = from + word.len();
+        if !word.chars().any(char::is_alphanumeric) {
+            return true;
+        }
+        spans.iter().any(|span| span.start < at && from < span.end)
+    })
+}
+
+fn spans(kind: Difference, line: &str) -> Vec<std::ops::Range<usize>> {
+    static SERVER: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i-u)\b(?:served (?:by|from)|server(?: name)?|host(?:name)?|node|backend|machine|worker|instance|cluster member)\s*(?:[:=#]|is)?\s*[a-z0-9][a-z0-9.-]*\d[a-z0-9.-]*|\b(?:web|www|srv|app|node|server|cache|proxy|mirror|frontend|backend|fe|be|vm|ip)[-_]?\d+(?:[.-][a-z0-9.-]+)?\b").ok()
+    });
+    static TOOK: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i-u)\b\d+(?:[.,]\d+)?(?:e-\d+)?\s?(?:µs|us|ms|msecs?|milliseconds?|s|secs?|seconds?)\b|\b(?:in|took|time:?|seconds:?)\s+\d+\.\d{2,}\b").ok()
+    });
+    static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i-u)\b(?:visitors?|visits?|views?|hits?|reads?|read|viewed|visited|downloaded|accessed|online|counter|comments?|replies|votes?|members|guests?|users|posts|times|number|no\.?|nr\.?)(?:\s+(?:today|now|number|no\.?|nr\.?|online|since|is|was|of))*\s*[:#(]?\s*\d[\d,.]*\b|\b\d[\d,.]*(?:st|nd|rd|th)?\)?\s+(?:(?:unique|registered|total|page|people|persons?|other|active|guest)\s+)*(?:visitors?|visits?|views?|hits?|reads?|times|comments?|replies|votes?|members|guests?|users|online|downloads|likes|shares|people|persons?)\b").ok()
+    });
+    static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i-u)\b(?:session|sess|sid|message|msg|mail|request|req|trace|transaction|ticket|reference|ref|token|nonce|order|build|revision|rev|id|uuid|guid|key)(?:[ _-]?(?:id|no\.?|number|nr\.?|key|token))?\s*[:=#]?\s*[<(\[]?[a-z0-9][a-z0-9_.@:-]*\d[a-z0-9_.@:-]*|\b[0-9a-z]*(?:\d[a-z]+\d|[a-z]\d+[a-z]+\d|\d[a-z]\d)[0-9a-z]{4,}\b|\b\d{9,}\b|\b(?:[0-9a-f]{2,}[-_]){2,}[0-9a-f]+\b").ok()
+    });
+    static AGO: LazyLock<Option<Regex>> = LazyLock::new(|| {
+        Regex::new(r"(?i-u)\b(?:(?:an?|\d+)\s+(?:second|minute|hour|day|week|month|year)s?\s+ago|today|yesterday|just now)\b|\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b,?|\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|(?:©|\(c\)|copyright)\s*(?:19|20)\d{2}(?:\s*[-–]\s*(?:19|20)\d{2})?|\b(?:19|20)\d{12}\b").ok()
+    });
+    let mut found = Vec::new();
+    let mut add = |pattern: &Regex| found.extend(pattern.find_iter(line).map(|found| found.range()));
+    let known = |wanted: Volatile| BY_KIND.iter().filter(move |row| row.0 == wanted).map(|row| &row.1);
+    let (volatile, own) = match kind {
+        Difference::TimeStamp => (Some(Volatile::TimeStamp), &AGO),
+        Difference::Counter => (Some(Volatile::Counter), &COUNTED),
+        Difference::ExecutionTime => (None, &TOOK),
+        Difference::Id => (Some(Volatile::Id), &NAMED),
+        _ => (None, &SERVER),
+    };
+    volatile.into_iter().flat_map(known).for_each(&mut add);
+    own.as_ref().into_iter().for_each(&mut add);
+    found
+}
+
+/// Words, and share of the page, up to which a difference in a text without prose is a minor item.
+const MINOR_WORDS: usize = 12;
+const MINOR_SHARE: f64 = 0.03;
+
+/// Whether what is left lies in what the page is about.
+fn item(rest: &[&Hunk], left: &Looked, right: &Looked, words: usize) -> Difference {
+    if left.title != right.title
+        && rest.iter().any(|hunk| touches(&left.title, &hunk.left) || touches(&right.title, &hunk.right))
+    {
+        return Difference::MainItem;
+    }
+    let is_minor = match (&left.core, &right.core) {
+        (Some(left), Some(right)) => {
+            !rest.iter().any(|hunk| is_inside(hunk, &hunk.left, left) || is_inside(hunk, &hunk.right, right))
+        }
+        _ => {
+            let differing: usize = rest.iter().map(|hunk| hunk.words).sum();
+            differing <= MINOR_WORDS && (differing as f64) <= MINOR_SHARE * words as f64
+        }
+    };
+    if is_minor { Difference::MinorItem } else { Difference::MainItem }
+}
+
+/// Whether a title has a word of a difference that means something.
+fn touches(title: &str, side: &str) -> bool {
+    side.split_whitespace()
+        .filter(|word| word.chars().count() > 3)
+        .any(|word| title.split_whitespace().any(|known| known == word))
+}
+
+/// Whether one side of a difference stands in the prose of its page.
+fn is_inside(hunk: &Hunk, side: &str, core: &str) -> bool {
+    let side = squeeze(side);
+    if side.is_empty() {
+        return false;
+    }
+    let last = |text: &str| text.split_whitespace().next_back().unwrap_or_default().to_owned();
+    let first = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
+    let with_before = format!("{} {side}", last(&hunk.before));
+    let with_after = format!("{side} {}", first(&hunk.after));
+    core.contains(with_before.trim())
+        || core.contains(with_after.trim())
+        || (side.split(' ').count() >= 3 && core.contains(&side))
+}

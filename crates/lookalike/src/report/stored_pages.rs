@@ -1,0 +1,115 @@
+//! Pages of a result, read again from where they came from.
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use crate::error::{Error, Result};
+use crate::method::Plan;
+use crate::page::{PageId, RawPage};
+use crate::parallel::in_order;
+use crate::read::{Batch, Reading, Source, known_source};
+use crate::report::read_back::{StoredPages, StoredSummary};
+use crate::sketch::sketcher::Sketcher;
+
+/// The sources of a result, as far as some pages need them.
+fn sources(stored: &StoredPages, summary: &StoredSummary, pages: &[PageId]) -> Result<HashMap<u32, Source>> {
+    let files: HashMap<&str, _> = summary.files.iter().map(|file| (file.source.as_str(), file.format)).collect();
+    let mut found = HashMap::new();
+    for &page in pages {
+        let place = stored.pages.place(page);
+        if let std::collections::hash_map::Entry::Vacant(entry) = found.entry(place.source) {
+            let display = &stored.sources[place.source as usize];
+            let format = files.get(display.as_str()).copied().or(summary.config.format);
+            entry.insert(known_source(display, display, format)?);
+        }
+    }
+    Ok(found)
+}
+
+/// Hands each of `pages` to `visit`, which may be called from another thread than the last time.
+///
+/// # Errors
+/// When a source is gone, or is not what it was.
+pub(crate) fn for_each<T: Send>(
+    stored: &StoredPages,
+    summary: &StoredSummary,
+    pages: &[PageId],
+    visit: impl Fn(&RawPage<'_>) -> T + Sync,
+) -> Result<HashMap<PageId, T>> {
+    // A revisit has no text of its own.
+    let text_of = |page: PageId| stored.pages.original(page).unwrap_or(page);
+    let mut needed: Vec<PageId> = pages.iter().map(|&page| text_of(page)).collect();
+    needed.sort_unstable();
+    needed.dedup();
+    let by_number = sources(stored, summary, &needed)?;
+    // Sources are numbered anew: only those that are needed are there.
+    let mut numbers: Vec<u32> = by_number.keys().copied().collect();
+    numbers.sort_unstable();
+    let list: Vec<Source> = numbers.iter().map(|number| by_number[number].clone()).collect();
+    let reading = Reading::new(&summary.config, &list);
+    let mut wanted = stored.pages.wanted(&needed);
+    for record in &mut wanted.0 {
+        let place = numbers.binary_search(&record.source).unwrap_or_default();
+        record.source = u32::try_from(place).unwrap_or(u32::MAX);
+    }
+    let plan = Plan::new(&summary.config);
+    let mut read: HashMap<PageId, T> = HashMap::new();
+    in_order(
+        1,
+        |jobs| reading.read_wanted(&wanted, jobs),
+        || Sketcher::new(&plan, &summary.config),
+        |sketcher, batch: Batch| {
+            let mut here = Vec::new();
+            batch.visit(&reading, &mut |raw| {
+                if let Ok(raw) = raw
+                    && let Some(page) = wanted.page_of(raw.source, raw.record)
+                    && sketcher.read(&raw).tokens == stored.pages.tokens[page as usize]
+                {
+                    here.push((page, visit(&raw)));
+                }
+                Ok(())
+            })?;
+            Ok(here)
+        },
+        |here| {
+            read.extend(here);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    if let Some(&missing) = needed.iter().find(|page| !read.contains_key(page)) {
+        let place = stored.pages.place(missing);
+        let source_name = stored.sources[place.source as usize].clone();
+        return Err(Error::InputChanged { source_name, record: place.record });
+    }
+    Ok(read)
+}
+
+/// Pages of a result by their numbers, whole.
+///
+/// # Errors
+/// As [`for_each`].
+pub(crate) fn load(
+    stored: &StoredPages,
+    summary: &StoredSummary,
+    pages: &[PageId],
+) -> Result<HashMap<PageId, RawPage<'static>>> {
+    let mut read = for_each(stored, summary, pages, |raw| raw.clone().into_owned())?;
+    let mut found = HashMap::new();
+    for &page in pages {
+        let original = stored.pages.original(page).unwrap_or(page);
+        let raw = if original == page { read.remove(&page) } else { read.get(&original).cloned() };
+        found.extend(raw.map(|raw| (page, raw)));
+    }
+    Ok(found)
+}
+
+/// The directory's summary and pages.
+///
+/// # Errors
+/// When it is no result.
+pub(crate) fn open(directory: &Path, work: &Path) -> Result<(StoredSummary, StoredPages)> {
+    let summary = crate::report::read_back::summary(directory)?;
+    let stored = crate::report::read_back::pages(directory, work, usize::MAX / 2)?;
+    Ok((summary, stored))
+}
