@@ -12,6 +12,7 @@ use crate::index_args::{IndexArguments, PlanArguments};
 use crate::names::{
     ClusterName, GuessName, MaskName, MatchingName, MethodName, ScopeName, SiteName, WeightsName, WithinName,
 };
+use crate::search_args::{RefineArguments, TransferArguments};
 
 /// Finds the pages that are the same page.
 ///
@@ -37,6 +38,10 @@ pub(crate) enum Command {
     Compare(CompareArguments),
     /// Precision, recall and cost of methods on labelled data, or on a sample that you judge
     Evaluate(EvaluateArguments),
+    /// Fold a list of search results: near-duplicates under the best ranked of them
+    Refine(Box<RefineArguments>),
+    /// Carry relevance judgments from one corpus to another
+    Transfer(Box<TransferArguments>),
     /// Fingerprints on disk: which rows are near this one?
     Index(IndexArguments),
     /// Table designs for an index, with what each costs in bytes and time
@@ -282,6 +287,11 @@ pub(crate) struct GroupArguments {
     /// Which page of a group stays: first, longest, newest, shortest-url, max:FIELD
     #[arg(long, value_name = "POLICY", default_value = "first")]
     pub(crate) keep: Keep,
+
+    /// Drop what another corpus already has: a result of lookalike dedup, or an index of fingerprints
+    /// (with --method simhash); against.parquet names both pages
+    #[arg(long, value_name = "PATH")]
+    pub(crate) against: Option<PathBuf>,
 
     /// Copy kept page files into DIR/kept instead of only listing them
     #[arg(long)]

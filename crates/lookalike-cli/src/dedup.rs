@@ -32,6 +32,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
         revisit: arguments.groups.revisit,
         resume: arguments.running.resume,
         seeds: arguments.method.spots.seeds,
+        against: arguments.groups.against,
         output: arguments.output,
         inputs: arguments.inputs,
     };

@@ -14,7 +14,10 @@ mod pages;
 mod plan;
 mod progress;
 mod recluster;
+mod refine;
+mod search_args;
 mod table;
+mod transfer;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -63,6 +66,8 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments.command),
         Command::Index(arguments) => index::run(arguments.command),
+        Command::Refine(arguments) => refine::run(&arguments),
+        Command::Transfer(arguments) => transfer::run(&arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { directory } => pages::man(directory.as_deref()),

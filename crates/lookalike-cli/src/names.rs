@@ -114,6 +114,16 @@ pub(crate) enum ClusterName {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ConflictName {
+    /// That of the most similar page; of equally similar ones the highest
+    Nearest,
+    /// The highest
+    Highest,
+    /// The lowest
+    Lowest,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ScopeName {
     /// All of its text
     Page,

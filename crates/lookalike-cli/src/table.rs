@@ -56,6 +56,9 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     if summary.kinds["contained"] > 0 {
         row("contained in others", summary.kinds["contained"], share(summary.kinds["contained"]))?;
     }
+    if let Some(against) = &summary.against {
+        row("in the other corpus", against.dropped, format!("{}, of those above", share(against.dropped)))?;
+    }
     row("clusters", summary.clusters, format!("largest {}", thousands(summary.largest_cluster)))?;
     row("verified pairs", summary.pairs, format!("of {} compared", thousands(summary.compared_pairs)))?;
     for (kind, label) in [("short", "too short to compare"), ("empty", "empty")] {

@@ -169,6 +169,11 @@ impl PageTable {
         Ok(self.strings(page, &mut Scratch::default())?.id.to_owned())
     }
 
+    /// Gives a page another id.
+    pub fn rename(&mut self, page: PageId, id: String) {
+        self.renamed.insert(page, id);
+    }
+
     /// Gives every page but the first of an id another one, `id@file:record`; returns how many.
     ///
     /// # Errors

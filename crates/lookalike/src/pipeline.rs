@@ -2,6 +2,7 @@
 //!
 //! read → text → features → sketch → candidates → verify → cluster → report
 
+mod against;
 mod assign;
 mod checkpoint;
 mod first_reading;
@@ -10,6 +11,7 @@ mod search;
 mod second_reading;
 mod sketched_batch;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
@@ -34,8 +36,10 @@ use crate::report::{self, Findings};
 use crate::spill::Spill;
 use crate::survey::Survey;
 use crate::verify::sets::PageSets;
-use crate::verify::verify;
+use crate::verify::{Verified, verify};
 use crate::work_dir::WorkDir;
+pub(crate) use against::Against;
+use against::IndexMatch;
 
 /// What a run leaves behind, beside the files.
 #[derive(Debug)]
@@ -80,6 +84,18 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
         sources.list.extend(seeds.list);
         sources.problems.extend(seeds.problems);
     }
+    let against = match &options.against {
+        None => None,
+        Some(_) if !options.seeds.is_empty() || config.spots.matching != Matching::Full => {
+            return Err(Error::Usage(
+                "--against goes with --matching full: one pass and examples have an order of their own".to_owned(),
+            ));
+        }
+        Some(path) => Some(Against::open(path, config, work.path())?),
+    };
+    if let Some(against) = &against {
+        sources.list.extend(against.sources());
+    }
     let pool = thread_pool(options.threads)?;
     pool.install(|| {
         let mut resources = Resources::start();
@@ -99,7 +115,8 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
             None
         };
         let plan = Plan::with_survey(config, survey);
-        Run { config, options, observer, plan: &plan, work: &work, resources }.run(&sources, first_seed)
+        let run = Run { config, options, observer, plan: &plan, work: &work, resources, against: against.as_ref() };
+        run.run(&sources, first_seed)
     })
     .and_then(|outcome| work.publish().map(|()| outcome))
 }
@@ -119,6 +136,7 @@ pub(crate) struct Run<'a> {
     pub(crate) plan: &'a Plan,
     pub(crate) work: &'a WorkDir,
     pub(crate) resources: Resources,
+    pub(crate) against: Option<&'a Against>,
 }
 
 impl Run<'_> {
@@ -138,6 +156,10 @@ impl Run<'_> {
             return Err(no_pages(&self.options.inputs, sources, &skipped.examples));
         }
         self.check_policy(&sketched.pages)?;
+        let against_names = match self.against {
+            Some(against) => against.name_pages(&mut sketched.pages, first_seed)?,
+            None => HashMap::new(),
+        };
         let repeated_ids = sketched.pages.rename_repeated_ids(&sources.list)?;
         let is_seed = |pages: &PageTable, page: PageId| pages.place(page).source as usize >= first_seed;
 
@@ -186,6 +208,10 @@ impl Run<'_> {
             };
             let mut verified = verify(candidates, page_sets, run.plan, &rank, &is_wanted)?;
             run.settle_crowds(candidates, page_sets, &order, pages.len(), &is_wanted, &mut verified)?;
+            if run.against.is_some() {
+                let is_theirs = |page: PageId| is_seed(pages, sets.best[page as usize]);
+                run.against_pairs(&mut verified, &sketched.index_matches, &sets, &is_theirs);
+            }
             Ok((verified, page_sets.is_spilled()))
         })?;
         let features_a_page = sketched.sets.as_ref().map(|sets| sets.feature_count() as f64 / sets.len().max(1) as f64);
@@ -223,6 +249,7 @@ impl Run<'_> {
             source_count: sources.list.len() as u64,
             source_bytes: total_bytes,
             earlier: None,
+            against: self.options.against.as_deref().map(|path| (path, &against_names)),
         };
         let total = pages.len() as u64;
         let summary = self
@@ -238,6 +265,24 @@ impl Run<'_> {
         })
     }
 
+    /// Pages of another corpus are not compared with each other, and are not dropped for ours.
+    fn against_pairs(
+        &self,
+        verified: &mut Verified,
+        rows: &[IndexMatch],
+        sets: &IdentitySets,
+        is_theirs: &dyn Fn(PageId) -> bool,
+    ) {
+        verified.pairs.retain(|pair| match (is_theirs(pair.left), is_theirs(pair.right)) {
+            (true, true) => false,
+            (false, false) => true,
+            (true, false) => self.plan.can_stand_for(pair, pair.right),
+            (false, true) => self.plan.can_stand_for(pair, pair.left),
+        });
+        verified.pairs.extend(rows.iter().filter(|row| sets.is_first(row.page)).map(IndexMatch::pair));
+        verified.pairs.sort_unstable_by_key(|pair| (pair.left, pair.right));
+    }
+
     /// Whether pages are matched one after the other, in an order of its own.
     pub(crate) fn matches_in_order(&self) -> bool {
         self.config.method == Method::Spotsigs
@@ -249,11 +294,13 @@ impl Run<'_> {
     /// starts with the examples.
     pub(crate) fn ranks(&self, pages: &PageTable, is_seed: &dyn Fn(PageId) -> bool) -> Result<Ranks> {
         if !self.matches_in_order() {
-            let has_revisits = pages.revisits().next().is_some();
-            return Ok(if has_revisits {
-                Ranks::with_last(pages.len(), &pages.rank_keys, |page| pages.is_revisit(page))
-            } else {
+            // What another corpus has is kept before anything of this one; revisits come last.
+            let class = |page: PageId| if is_seed(page) { 0 } else { 1 + u8::from(pages.is_revisit(page)) };
+            let classes: Vec<u8> = (0..).take(pages.len()).map(class).collect();
+            return Ok(if classes.iter().all(|&class| class == 1) {
                 Ranks::new(&pages.rank_keys)
+            } else {
+                Ranks::in_classes(&pages.rank_keys, &classes)
             });
         }
         let mut keys = Vec::with_capacity(pages.len());

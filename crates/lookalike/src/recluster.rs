@@ -33,7 +33,7 @@ use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
 /// What stays as it is.
-const CARRIED_OVER: [&str; 7] = [
+const CARRIED_OVER: [&str; 9] = [
     "pages.parquet",
     "pairs.parquet",
     "near_misses.parquet",
@@ -41,6 +41,8 @@ const CARRIED_OVER: [&str; 7] = [
     "pages.jsonl",
     "pairs.jsonl",
     "near_misses.jsonl",
+    "against.parquet",
+    "against.jsonl",
 ];
 
 /// Clusters the pairs of the result in `directory` whose similarity is at least `threshold`;
@@ -83,7 +85,8 @@ pub fn recluster(
         };
         let plan = Plan::with_survey(&config, survey);
         let resources = Resources::start();
-        let run = Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources };
+        let run =
+            Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources, against: None };
         again(run, directory, threshold, &stored, loaded, &reading)
     })?;
     work.publish()?;
@@ -153,6 +156,7 @@ fn again(
             tables: stored.tables,
             size_filter: stored.size_filter,
         }),
+        against: None,
     };
     let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
         for name in CARRIED_OVER {

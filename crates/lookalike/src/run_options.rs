@@ -27,6 +27,8 @@ pub struct RunOptions {
     pub revisit: bool,
     /// Files with the examples that seeded matching starts from.
     pub seeds: Vec<String>,
+    /// A result or an index: what it has is dropped.
+    pub against: Option<PathBuf>,
 }
 
 impl RunOptions {
@@ -45,6 +47,7 @@ impl RunOptions {
             resume: false,
             revisit: false,
             seeds: Vec::new(),
+            against: None,
         }
     }
 }

@@ -19,7 +19,7 @@ pub(crate) const READ_PREFIX: &str = "read-";
 pub(crate) const READ_KEY: &str = "read-key";
 /// What a result consists of, in the order in which it is put into place; the last one makes it
 /// whole.
-pub const RESULT_FILES: [&str; 13] = [
+pub const RESULT_FILES: [&str; 18] = [
     "pages.parquet",
     "clusters.parquet",
     "pairs.parquet",
@@ -32,6 +32,11 @@ pub const RESULT_FILES: [&str; 13] = [
     "skipped.jsonl",
     "run.json",
     "report.html",
+    "against.parquet",
+    "against.jsonl",
+    "qrels.txt",
+    "mapping.parquet",
+    "conflicts.jsonl",
     "summary.json",
 ];
 

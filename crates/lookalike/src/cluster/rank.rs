@@ -26,12 +26,11 @@ impl Ranks {
         Ranks::sorted(keys.len(), |a, b| keys[a].total_cmp(&keys[b]))
     }
 
-    /// The same, with pages for which `is_last` holds behind all others.
+    /// The same, by classes first: pages of a lower class before those of a higher one.
     #[must_use]
-    pub fn with_last(pages: usize, keys: &[f64], is_last: impl Fn(PageId) -> bool + Sync) -> Ranks {
+    pub fn in_classes(keys: &[f64], classes: &[u8]) -> Ranks {
         let key = |at: usize| keys.get(at).copied().unwrap_or_default();
-        let last = |at: usize| PageId::try_from(at).is_ok_and(&is_last);
-        Ranks::sorted(pages, |a, b| last(a).cmp(&last(b)).then(key(a).total_cmp(&key(b))))
+        Ranks::sorted(classes.len(), |a, b| classes[a].cmp(&classes[b]).then(key(a).total_cmp(&key(b))))
     }
 
     /// By ascending key of any kind, then position.
@@ -81,7 +80,7 @@ mod tests {
         let ranks = Ranks::new(&[5.0, f64::INFINITY, 1.0, 5.0]);
         assert_eq!((0..4).map(|page| ranks.of(page)).collect::<Vec<_>>(), [1, 3, 0, 2]);
         assert_eq!(Ranks::new(&[]).of(9), 9);
-        let ranks = Ranks::with_last(3, &[], |page| page == 0);
+        let ranks = Ranks::in_classes(&[], &[1, 0, 0]);
         assert_eq!((0..3).map(|page| ranks.of(page)).collect::<Vec<_>>(), [2, 0, 1]);
     }
 }

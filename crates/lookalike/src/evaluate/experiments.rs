@@ -14,8 +14,10 @@ use crate::evaluate::metrics::Counts;
 use crate::evaluate::spot_experiments::{SpotExperiments, spot_experiments};
 use crate::evaluate::{EvaluateOptions, Judge, RunPair, count};
 use crate::page::{PageId, RawPage, ScoredPair};
+use crate::report::diff::hunks;
 use crate::report::differences::classify;
 use crate::report::stored_pages;
+use crate::text::{PageReader, Scope, TextOptions};
 
 /// Everything that is plotted beside the evaluation.
 #[derive(Debug, Clone, Serialize)]
@@ -166,21 +168,32 @@ fn differences_of(run: &MethodRun, labels: &Labels<'_>) -> Result<PairDifference
     let raw: HashMap<PageId, RawPage<'static>> = stored_pages::load(&run.stored, &run.summary, &needed)?;
     let found: Vec<_> = sample
         .par_iter()
-        .filter_map(|(_, pair, is_correct)| Some((classify(raw.get(&pair.left)?, raw.get(&pair.right)?), *is_correct)))
+        .filter_map(|(_, pair, is_correct)| {
+            let (left, right) = (raw.get(&pair.left)?, raw.get(&pair.right)?);
+            Some((classify(left, right), differing_words(left, right, run.config.scope), *is_correct))
+        })
         .collect();
     let mut looked = PairDifferences {
         method: run.config.method.name(),
         sampled: found.len(),
-        words: found.iter().map(|row| row.0.words).collect(),
+        words: found.iter().map(|row| row.1).collect(),
         correct: BTreeMap::new(),
         wrong: BTreeMap::new(),
     };
     looked.words.sort_unstable();
-    for (differences, is_correct) in found {
+    for (differences, _, is_correct) in found {
         let row = if is_correct { &mut looked.correct } else { &mut looked.wrong };
         *row.entry(group(&differences.label())).or_default() += 1;
     }
     Ok(looked)
+}
+
+/// Words of what is compared that only one of two pages has.
+fn differing_words(left: &RawPage<'_>, right: &RawPage<'_>, scope: Scope) -> usize {
+    let mut reader = PageReader::new(TextOptions { scope, content: true, ..TextOptions::default() });
+    let left = reader.read(left).content.to_owned();
+    let right = reader.read(right).content;
+    hunks(&left, right).0.iter().map(|hunk| hunk.words).sum()
 }
 
 /// A label without its details, as the tables of the paper have it.

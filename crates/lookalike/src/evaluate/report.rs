@@ -11,18 +11,8 @@ use crate::evaluate::gold::Gold;
 use crate::evaluate::labels::Labels;
 use crate::evaluate::metrics::Counts;
 use crate::evaluate::{EvaluateOptions, Evaluation, MethodEvaluation, evaluate_keeping};
-use crate::report::chart::{COLOURS, Scale, Series, draw};
-
-/// A plot with its words.
-struct Figure {
-    title: String,
-    /// Which figure of which paper it corresponds to.
-    paper: &'static str,
-    note: String,
-    svg: String,
-    /// Class and name of each series.
-    legend: Vec<(usize, String)>,
-}
+use crate::report::chart::{Scale, Series};
+use crate::report::figures::{Figure, figure};
 
 #[derive(Template)]
 #[template(path = "evaluation.html")]
@@ -72,19 +62,6 @@ pub fn write_report(gold: &Gold, options: &EvaluateOptions, path: &Path, tell: &
     let json = serde_json::to_string_pretty(&Written { evaluation: &evaluation, experiments: &more });
     std::fs::write(&beside, json.unwrap_or_default() + "\n").map_err(Error::io(&beside, "write"))?;
     Ok(evaluation)
-}
-
-fn figure(
-    title: impl Into<String>,
-    paper: &'static str,
-    note: impl Into<String>,
-    x: (&str, Scale),
-    y: (&str, Scale),
-    series: &[Series],
-) -> Figure {
-    let title = title.into();
-    let legend = series.iter().enumerate().map(|(at, series)| (at % COLOURS, series.name.clone())).collect();
-    Figure { svg: draw(&title, x, y, series), title, paper, note: note.into(), legend }
 }
 
 /// Points of a curve, where something was found at all.
@@ -156,7 +133,7 @@ fn against_threshold(row: &MethodEvaluation) -> Figure {
     figure(
         format!("{}: precision and recall against the threshold", row.method),
         paper,
-        format!("It comes with {}; F1 is best at {:.3}.", row.threshold, row.best.threshold),
+        format!("It comes with {}; F1 is best at {}.", row.threshold, cells::number(&row.best.threshold)),
         (row.unit, threshold_scale(row)),
         ("share", Scale::SHARE),
         &[precision, recall, f1],
@@ -421,6 +398,12 @@ mod cells {
     /// Recall, or a dash where there is nothing to find.
     pub fn recall(counts: &Counts) -> String {
         share(&(counts.gold > 0).then(|| counts.recall()))
+    }
+
+    /// A threshold, without digits that say nothing.
+    pub fn number(value: &f64) -> String {
+        let text = format!("{value:.3}");
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
     /// A share of a count.

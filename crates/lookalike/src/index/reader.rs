@@ -176,6 +176,26 @@ impl Reader {
         Ok(ids)
     }
 
+    /// Every row that is not deleted, segment by segment.
+    ///
+    /// # Errors
+    /// When a segment is damaged, or `visit` fails.
+    pub fn for_each_row(&self, visit: &mut dyn FnMut(u64, &Id) -> Result<()>) -> Result<()> {
+        for (number, first) in self.chunks() {
+            let Some(segment) = self.state.segments.get(number) else { continue };
+            for (row, fingerprint) in (first..).zip(self.chunk((number, first))?) {
+                let has_deleted = self.state.has_deleted(number, fingerprint);
+                for position in segment.positions_of(row)? {
+                    let id = segment.id(position)?;
+                    if !has_deleted || !self.state.is_deleted(number, fingerprint, &id) {
+                        visit(fingerprint, &id)?;
+                    }
+                }
+            }
+        }
+        self.state.tail.rows.iter().try_for_each(|(fingerprint, id)| visit(*fingerprint, id))
+    }
+
     /// Rows, and different fingerprints of each segment together.
     #[must_use]
     pub fn len(&self) -> (u64, u64) {

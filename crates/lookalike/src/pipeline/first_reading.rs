@@ -3,15 +3,19 @@
 //! Several units of the input are read side by side. What comes before its turn waits in a file; what
 //! is done stays in files until the run is, so that a killed run can go on.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 
+use xxhash_rust::xxh3::xxh3_128;
+
 use crate::error::{Result, SkipKind, SkippedRecord};
+use crate::index::Index;
 use crate::page::PageId;
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::parallel::{Event, in_lanes};
 use crate::pipeline::Run;
+use crate::pipeline::against::{Against, IndexMatch};
 use crate::pipeline::checkpoint::Checkpoints;
 use crate::pipeline::revisits::Captures;
 use crate::pipeline::sketched_batch::SketchedBatch;
@@ -37,6 +41,8 @@ pub(super) struct Sketched {
     pub(super) passed_over: BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that is compared.
     pub(super) scopes: BTreeMap<String, u64>,
+    /// Pages that are near a row of an index.
+    pub(super) index_matches: Vec<IndexMatch>,
 }
 
 impl Run<'_> {
@@ -60,8 +66,11 @@ impl Run<'_> {
                 featureless: Vec::new(),
                 passed_over: BTreeMap::new(),
                 scopes: BTreeMap::new(),
+                index_matches: Vec::new(),
             },
+            near_rows: Vec::new(),
         };
+        let index = self.against.and_then(Against::index);
         let units = reading.units();
         let mut checkpoints = Checkpoints::open(self, reading, &units)?;
         // What an earlier run has read is not read again.
@@ -74,12 +83,12 @@ impl Run<'_> {
             self.options.threads.min(MOST_LANES),
             pending.len(),
             |at, jobs| reading.read_unit(&units[pending[at]], jobs),
-            || Sketcher::new(self.plan, self.config),
-            |sketcher, batch: Batch| {
+            || (Sketcher::new(self.plan, self.config), index.map(Index::reader)),
+            |(sketcher, index), batch: Batch| {
                 let mut out = SketchedBatch::new(count, keeps_features);
                 batch.visit(reading, &mut |found| {
                     match found {
-                        Ok(page) => out.push(&page, sketcher, self.config),
+                        Ok(page) => out.push(&page, sketcher, self.config, index.as_mut())?,
                         Err(NoPage::Skipped(record)) => out.skipped.push(record),
                         Err(NoPage::Other(what)) => *out.passed_over.entry(what.to_owned()).or_default() += 1,
                     }
@@ -170,6 +179,8 @@ struct Assembler<'a> {
     /// A source that is read in stretches, and the records of the stretches before this one.
     base: (u32, u64),
     sketched: Sketched,
+    /// Pages that are near a row of an index: its id, and the distance.
+    near_rows: Vec<(PageId, String, u32)>,
 }
 
 impl Assembler<'_> {
@@ -186,6 +197,7 @@ impl Assembler<'_> {
         let table = &mut self.sketched;
         let from = PageId::try_from(table.pages.len()).unwrap_or(PageId::MAX);
         table.featureless.extend(batch.featureless.iter().map(|row| row + from));
+        self.near_rows.extend(batch.near_rows.drain(..).map(|(row, id, distance)| (row + from, id, distance)));
         self.captures.extend(batch.captures.iter().map(|&(row, capture)| (row + from, capture)));
         add_counts(&mut table.passed_over, &batch.passed_over);
         add_counts(&mut table.scopes, &batch.scopes);
@@ -227,7 +239,42 @@ impl Assembler<'_> {
         self.run.check_floor(table.pages.len() as u64)
     }
 
+    /// Gives the rows of an index that pages are near to a place behind all pages.
+    fn add_index_rows(&mut self) -> Result<()> {
+        let source = u32::try_from(self.reading.sources.len() - 1).unwrap_or(u32::MAX);
+        let table = &mut self.sketched;
+        let mut places: HashMap<String, PageId> = HashMap::new();
+        for (page, id, distance) in std::mem::take(&mut self.near_rows) {
+            let row = match places.get(&id) {
+                Some(&row) => row,
+                None => {
+                    let row = PageId::try_from(table.pages.len()).unwrap_or(PageId::MAX);
+                    table.pages.push(&NewPage {
+                        source,
+                        record: places.len() as u64 + 1,
+                        offset: None,
+                        length: 0,
+                        // Neither empty nor short: nothing is known of its text.
+                        tokens: self.run.config.min_tokens.max(1),
+                        identity: Some(xxh3_128(format!("row {id}").as_bytes())),
+                        rank_key: (!table.pages.rank_keys.is_empty()).then_some(0.0),
+                        strings: PageStrings { id: &id, url: None, title: None },
+                    })?;
+                    for column in &mut table.columns {
+                        column.append(&[0])?;
+                    }
+                    table.featureless.push(row);
+                    places.insert(id, row);
+                    row
+                }
+            };
+            table.index_matches.push(IndexMatch { page, row, distance });
+        }
+        Ok(())
+    }
+
     fn finish(mut self) -> Result<Sketched> {
+        self.add_index_rows()?;
         let table = &mut self.sketched;
         table.pages.finish()?;
         table.columns.iter_mut().try_for_each(Spill::finish)?;

@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::rank::rank_key;
 use crate::config::Config;
-use crate::error::SkippedRecord;
+use crate::error::{Result, SkippedRecord};
+use crate::index::Reader;
 use crate::page::{Capture, PageId, RawPage};
 use crate::sketch::sketcher::Sketcher;
 use crate::verify::sets::SetBatch;
@@ -29,6 +30,8 @@ pub(super) struct SketchedBatch {
     /// Pages of HTML by the part of them that is compared.
     pub(super) scopes: BTreeMap<String, u64>,
     pub(super) skipped: Vec<SkippedRecord>,
+    /// Rows that an index has something near to: the nearest id, and the distance.
+    pub(super) near_rows: Vec<(PageId, String, u32)>,
 }
 
 /// One page.
@@ -60,10 +63,18 @@ impl SketchedBatch {
             passed_over: BTreeMap::new(),
             scopes: BTreeMap::new(),
             skipped: Vec::new(),
+            near_rows: Vec::new(),
         }
     }
 
-    pub(super) fn push(&mut self, page: &RawPage<'_>, sketcher: &mut Sketcher<'_>, config: &Config) {
+    /// Adds a page; what is near to it in an index, if there is one, is noted.
+    pub(super) fn push(
+        &mut self,
+        page: &RawPage<'_>,
+        sketcher: &mut Sketcher<'_>,
+        config: &Config,
+        index: Option<&mut Reader>,
+    ) -> Result<()> {
         let row = PageId::try_from(self.rows.len()).unwrap_or(PageId::MAX);
         self.captures.extend(page.capture.map(|capture| (row, capture)));
         let is_revisit = page.capture.is_some_and(|capture| capture.refers_to.is_some());
@@ -97,13 +108,21 @@ impl SketchedBatch {
             }
             self.columns.iter_mut().zip(&self.row_columns).for_each(|(column, &value)| column.push(value));
         }
-        if is_long_enough && sketcher.sequence().is_empty() {
+        let has_features = !sketcher.sequence().is_empty();
+        if is_long_enough && !has_features {
             self.featureless.push(row);
+        }
+        if let (Some(index), true, Some(&fingerprint)) =
+            (index, is_long_enough && has_features, self.row_columns.first())
+        {
+            let nearest = index.query(fingerprint, config.radius, 1)?.matches.pop();
+            self.near_rows.extend(nearest.map(|near| (row, near.id.to_string(), near.distance)));
         }
         if let Some(sets) = &mut self.sets
             && is_long_enough
         {
             sets.push(row, sketcher.sketch());
         }
+        Ok(())
     }
 }

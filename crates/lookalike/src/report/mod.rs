@@ -7,6 +7,7 @@ pub(crate) mod chart;
 pub mod comparison;
 pub mod diff;
 pub mod differences;
+pub(crate) mod figures;
 mod html;
 pub(crate) mod kept;
 mod kept_crawl;
@@ -19,7 +20,7 @@ pub mod summary;
 pub mod table;
 mod tables;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crate::candidate::inverted::Collisions;
@@ -82,6 +83,8 @@ pub struct Findings<'a> {
     pub source_bytes: u64,
     /// What an earlier run found out, where this one only clusters again.
     pub earlier: Option<Earlier>,
+    /// Another corpus, and what its pages are called there.
+    pub against: Option<(&'a Path, &'a HashMap<PageId, String>)>,
 }
 
 /// What a second clustering takes over from the run before it.
@@ -144,6 +147,7 @@ pub fn write_clusters(
     observer: &dyn Observer,
 ) -> Result<Summary> {
     tables::write_clusters(findings, directory, options.jsonl, observer)?;
+    tables::write_against(findings, directory, options.jsonl)?;
     kept::write(findings, &directory.join("kept"), options)?;
     let summary = Summary::new(findings)?;
     html::write(findings, &summary, &directory.join("report.html"))?;

@@ -68,6 +68,9 @@ pub struct Summary {
     /// Pages in them; they are not counted in `pages`, `kept`, `dropped` and `kinds`.
     #[serde(skip_serializing_if = "is_zero")]
     pub seed_pages: u64,
+    /// The other corpus, and what was dropped because it has it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub against: Option<AgainstReport>,
     /// Bands and rows.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bands: Option<Bands>,
@@ -164,6 +167,15 @@ impl FilterReport {
     }
 }
 
+/// What another corpus has.
+#[derive(Debug, Clone, Serialize)]
+pub struct AgainstReport {
+    /// The result or index.
+    pub path: String,
+    /// Pages that were dropped because it has them.
+    pub dropped: u64,
+}
+
 /// A file that holds many pages.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SourceFile {
@@ -243,6 +255,13 @@ impl Summary {
             kinds,
             identity_sets: findings.sets.count as u64 - (pages.len() as u64 - pages.page_count()),
             repeated_ids: findings.repeated_ids,
+            against: findings.against.map(|(path, names)| AgainstReport {
+                path: path.to_string_lossy().into_owned(),
+                dropped: (0..first_seed)
+                    .zip(findings.fates)
+                    .filter(|(page, fate)| pages.is_page(*page) && names.contains_key(&fate.kept))
+                    .count() as u64,
+            }),
             seeds: seeds(findings),
             seed_pages,
             bands: findings.plan.sketch.bands(),

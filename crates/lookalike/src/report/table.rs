@@ -26,8 +26,8 @@ pub enum Cell<'a> {
     Text(Option<&'a str>),
     /// A whole number, or none.
     Whole(Option<u64>),
-    /// A real number.
-    Real(f64),
+    /// A real number, or none.
+    Real(Option<f64>),
     /// True, false, or not known.
     Truth(Option<bool>),
 }
@@ -66,7 +66,7 @@ impl Builder {
         match (self, cell) {
             (Builder::Text(builder), Cell::Text(text)) => builder.append_option(text),
             (Builder::Whole(builder), Cell::Whole(number)) => builder.append_option(number),
-            (Builder::Real(builder), Cell::Real(number)) => builder.append_value(number),
+            (Builder::Real(builder), Cell::Real(number)) => builder.append_option(number),
             (Builder::Truth(builder), Cell::Truth(truth)) => builder.append_option(truth),
             (builder, cell) => debug_assert!(false, "{cell:?} does not fit the column {}", builder.kind()),
         }

@@ -43,6 +43,13 @@ const PAIRS: [(&str, ColumnType); 8] = [
     ("same_site?", ColumnType::Truth),
 ];
 
+const AGAINST: [(&str, ColumnType); 4] = [
+    ("id", ColumnType::Text),
+    ("against_id", ColumnType::Text),
+    ("similarity", ColumnType::Real),
+    ("kind", ColumnType::Text),
+];
+
 /// Pages between two signs of life.
 const PROGRESS_PAGES: usize = 4096;
 
@@ -91,12 +98,30 @@ pub(super) fn write_clusters(
             Cell::Text(Some(kept)),
             Cell::Truth(Some(fate.keeps(page))),
             Cell::Text(Some(kept)),
-            Cell::Real(fate.similarity),
+            Cell::Real(Some(fate.similarity)),
             Cell::Text(Some(fate.kind.name())),
             Cell::Text(Some(pages.strings(findings.component[at], &mut third)?.id)),
         ])?;
         if at.is_multiple_of(PROGRESS_PAGES) && at > 0 {
             observer.advance(PROGRESS_PAGES as u64, PROGRESS_PAGES as u64);
+        }
+    }
+    table.finish()
+}
+
+/// Writes `against`: what was dropped because another corpus has it, with both ids.
+pub(super) fn write_against(findings: &Findings<'_>, directory: &Path, jsonl: bool) -> Result<()> {
+    let Some((_, names)) = findings.against else { return Ok(()) };
+    let mut table = TableWriter::create(directory, "against", &AGAINST, jsonl)?;
+    let mut room = Scratch::default();
+    for (page, fate) in (0u32..).zip(findings.fates).filter(|(page, fate)| !fate.keeps(*page)) {
+        if let Some(theirs) = names.get(&fate.kept).filter(|_| !names.contains_key(&page)) {
+            table.push(&[
+                Cell::Text(Some(findings.pages.strings(page, &mut room)?.id)),
+                Cell::Text(Some(theirs)),
+                Cell::Real(Some(fate.similarity)),
+                Cell::Text(Some(fate.kind.name())),
+            ])?;
         }
     }
     table.finish()
@@ -121,11 +146,11 @@ pub(super) fn write_pairs(
         table.push(&[
             Cell::Text(Some(left.id)),
             Cell::Text(Some(right.id)),
-            Cell::Real(pair.similarity),
-            Cell::Real(pair.left_in_right),
-            Cell::Real(pair.right_in_left),
-            Cell::Real(pair.score),
-            Cell::Real(pair.estimate),
+            Cell::Real(Some(pair.similarity)),
+            Cell::Real(Some(pair.left_in_right)),
+            Cell::Real(Some(pair.right_in_left)),
+            Cell::Real(Some(pair.score)),
+            Cell::Real(Some(pair.estimate)),
             Cell::Truth(sites.0.zip(sites.1).map(|(left, right)| left == right)),
         ])?;
     }

@@ -1,0 +1,247 @@
+//! `lookalike refine`
+
+use std::io::{self, Write};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use lookalike::config::{Config, Method};
+use lookalike::error::Error;
+use lookalike::refine::{
+    Folded, Lists, Refiner, ResultFields, ResultList, SearchResult, StoredSketch, lists, sketch_lists, spread,
+    write_report,
+};
+use serde_json::{Value, json};
+
+use crate::Ending;
+use crate::dedup::{available_threads, cluster_mode};
+use crate::method::method;
+use crate::search_args::RefineArguments;
+
+/// The tops of a list for which the share of near-duplicates is told, as in the paper.
+const TOPS: [usize; 3] = [10, 20, 50];
+
+pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
+    let index = arguments.sketches.as_deref().filter(|name| Path::new(name).join("manifest.json").exists());
+    let fields = ResultFields {
+        results: arguments.fields.results_field.clone(),
+        id: arguments.fields.id_field.clone(),
+        url: arguments.fields.url_field.clone(),
+        title: arguments.fields.title_field.clone(),
+        text: arguments.fields.text_field.clone(),
+        sketch: arguments.sketches.clone().filter(|_| index.is_none()),
+    };
+    let refiner = Refiner::new(config(arguments)?)?;
+    let mut read = lists::read(&arguments.results, &fields, index.is_some())?;
+    if let Some(depth) = arguments.depth {
+        read.lists.iter_mut().for_each(|list| list.results.truncate(depth));
+    }
+    if !read.is_run && !arguments.corpus.is_empty() {
+        return Err(Error::Usage("--corpus is for TREC runs; these results have texts of their own".to_owned()).into());
+    }
+    if arguments.run.is_some() && !read.is_run {
+        return Err(Error::Usage("--run writes a TREC run, and these results are none".to_owned()).into());
+    }
+    if let Some(index) = index {
+        return by_index(arguments, &refiner, &read, Path::new(index));
+    }
+    let sketches = sketch_lists(&refiner, &read, &arguments.corpus, arguments.allow_missing, available_threads())
+        .with_context(|| arguments.results.display().to_string())?;
+    if let Some(path) = &arguments.write_sketches {
+        return write_sketches(&refiner, &read, &sketches, path);
+    }
+    let folded: Vec<Folded> = sketches.iter().map(|list| refiner.fold(list)).collect();
+    if let Some(path) = &arguments.report {
+        write_report(&spread(&refiner, &sketches)?, &refiner, path)?;
+    }
+    let without: usize = sketches.iter().flatten().filter(|sketch| sketch.is_none()).count();
+    tell(arguments, &refiner, &read, &folded, without)
+}
+
+fn config(arguments: &RefineArguments) -> Result<Config, Error> {
+    let method = method(arguments.method);
+    let mut config = Config { cluster: cluster_mode(arguments.cluster), ..Config::for_method(method) };
+    if let Some(threshold) = arguments.threshold {
+        if !method.has_threshold() {
+            return Err(Error::Usage(format!(
+                "--threshold is a similarity in 0..1 and belongs to minhash, bloom and spotsigs; {} has none",
+                method.name()
+            )));
+        }
+        config.threshold = threshold;
+    }
+    Ok(config)
+}
+
+/// Folds by fingerprints that an index has.
+fn by_index(arguments: &RefineArguments, refiner: &Refiner, read: &Lists, index: &Path) -> Result<Ending> {
+    if refiner.config().method != Method::Simhash {
+        return Err(Error::Usage(format!(
+            "--sketches {}: an index holds fingerprints of simhash; use --method simhash, or sketches in the results",
+            index.display()
+        ))
+        .into());
+    }
+    let found = lookalike::refine::by_fingerprints(read, index, refiner.config())?;
+    let without = found.without;
+    tell(arguments, refiner, read, &found.lists, without)
+}
+
+fn tell(
+    arguments: &RefineArguments,
+    refiner: &Refiner,
+    read: &Lists,
+    folded: &[Folded],
+    without: usize,
+) -> Result<Ending> {
+    if let Some(path) = &arguments.run {
+        write_run(read, folded, path)?;
+    }
+    let mut out = io::stdout().lock();
+    if arguments.json {
+        let lists: Vec<Value> = read.lists.iter().zip(folded).map(|(list, folded)| json_list(list, folded)).collect();
+        let mut value = json!({"method": refiner.config().method.name(), "threshold": refiner.config().threshold});
+        match (&lists[..], read.is_run) {
+            ([only], false) => value.as_object_mut().into_iter().for_each(|object| {
+                object.extend(only.as_object().cloned().unwrap_or_default());
+            }),
+            _ => value["lists"] = Value::Array(lists),
+        }
+        writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
+    } else {
+        for (list, folded) in read.lists.iter().zip(folded) {
+            print_list(&mut out, list, folded)?;
+        }
+        if folded.len() > 1 {
+            let means = TOPS.map(|top| {
+                let shares: f64 = folded.iter().map(|list| list.duplicates(top)).sum();
+                format!("{:.1} % of the first {top}", shares * 100.0 / folded.len() as f64)
+            });
+            writeln!(out, "near-duplicates in {} lists, on average: {}", folded.len(), means.join(", "))?;
+        }
+    }
+    if without > 0 {
+        // The answer is out; this is beside it.
+        writeln!(io::stderr(), "{without} results had no text and stay by themselves")?;
+        return Ok(Ending::Skipped);
+    }
+    Ok(Ending::Done)
+}
+
+/// What pages say must not command the terminal.
+fn harmless(text: &str) -> String {
+    let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+fn describe(result: &SearchResult) -> String {
+    let name = result.title.as_deref().or(result.id.as_deref()).unwrap_or_default();
+    let url = result.url.as_deref().filter(|url| *url != name).unwrap_or_default();
+    harmless(format!("{name}  {url}").trim())
+}
+
+fn print_list(out: &mut impl Write, list: &ResultList, folded: &Folded) -> io::Result<()> {
+    if let Some(name) = &list.name {
+        writeln!(out, "{}", harmless(name))?;
+    }
+    for group in &folded.groups {
+        writeln!(out, "{:>4}. {}", group.best + 1, describe(&list.results[group.best]))?;
+        for fold in &group.others {
+            writeln!(
+                out,
+                "      {:>4}. {:.3} {:<15} {}",
+                fold.at + 1,
+                fold.similarity,
+                fold.relation.name(),
+                describe(&list.results[fold.at])
+            )?;
+        }
+    }
+    let shares = TOPS
+        .iter()
+        .filter(|&&top| top == TOPS[0] || folded.results > TOPS[0])
+        .map(|&top| format!("{:.0} % of the first {}", folded.duplicates(top) * 100.0, folded.results.min(top)));
+    writeln!(
+        out,
+        "{} results in {} groups; near-duplicates of a better result: {}\n",
+        folded.results,
+        folded.groups.len(),
+        shares.collect::<Vec<_>>().join(", ")
+    )
+}
+
+fn json_list(list: &ResultList, folded: &Folded) -> Value {
+    let named = |at: usize| {
+        let result = &list.results[at];
+        json!({"rank": at + 1, "id": result.id, "url": result.url, "title": result.title, "score": result.score})
+    };
+    let groups: Vec<Value> = folded
+        .groups
+        .iter()
+        .map(|group| {
+            let others: Vec<Value> = group
+                .others
+                .iter()
+                .map(|fold| {
+                    let mut other = named(fold.at);
+                    other["similarity"] = json!(fold.similarity);
+                    other["relation"] = json!(fold.relation);
+                    other["in_best"] = json!(fold.in_best);
+                    other["best_in_it"] = json!(fold.best_in_it);
+                    other
+                })
+                .collect();
+            let mut best = named(group.best);
+            best["others"] = Value::Array(others);
+            best
+        })
+        .collect();
+    let tops: serde_json::Map<String, Value> =
+        TOPS.iter().map(|&top| (format!("top_{top}"), json!(folded.duplicates(top)))).collect();
+    json!({"query": list.name, "results": folded.results, "groups": groups, "near_duplicates": tops})
+}
+
+fn write_run(read: &Lists, folded: &[Folded], path: &Path) -> Result<()> {
+    let mut text = String::new();
+    for (list, folded) in read.lists.iter().zip(folded) {
+        for (rank, group) in folded.groups.iter().enumerate() {
+            let result = &list.results[group.best];
+            text.push_str(&format!(
+                "{} Q0 {} {} {} {}\n",
+                list.name.as_deref().unwrap_or("1"),
+                result.id.as_deref().unwrap_or_default(),
+                rank + 1,
+                result.score.unwrap_or_default(),
+                result.record.as_str().unwrap_or("lookalike")
+            ));
+        }
+    }
+    std::fs::write(path, text).with_context(|| format!("{}: cannot write", path.display()))
+}
+
+fn write_sketches(
+    refiner: &Refiner,
+    read: &Lists,
+    sketches: &[Vec<Option<StoredSketch>>],
+    path: &Path,
+) -> Result<Ending> {
+    let records: Vec<Value> = read
+        .lists
+        .iter()
+        .zip(sketches)
+        .flat_map(|(list, sketches)| list.results.iter().zip(sketches))
+        .map(|(result, sketch)| {
+            let mut record = match &result.record {
+                Value::Object(_) => result.record.clone(),
+                // A line of a run.
+                _ => json!({"id": result.id}),
+            };
+            if let Some(sketch) = sketch {
+                record[lists::SKETCH_FIELD] = json!(sketch.to_text(refiner.config()));
+            }
+            record
+        })
+        .collect();
+    let text = serde_json::to_string_pretty(&json!({"results": records}))? + "\n";
+    std::fs::write(path, text).with_context(|| format!("{}: cannot write", path.display()))?;
+    Ok(Ending::Done)
+}

@@ -1,0 +1,165 @@
+//! What another corpus already has: the kept pages of an earlier result, or the fingerprints of an index.
+//!
+//! Pages of a result are read with the input, behind it, and are compared with it like any others; they are
+//! always kept, and what is like one of them is dropped. An index has no texts: `simhash` asks it for every
+//! fingerprint while the input is read, and each row that is near gets a place in the table of pages.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use crate::config::{Config, Method};
+use crate::error::{Error, Result};
+use crate::index::{Index, Meaning, OpenOptions};
+use crate::page::{PageId, ScoredPair};
+use crate::page_table::PageTable;
+use crate::read::{Format, Source, known_source};
+use crate::report::stored_pages;
+use crate::sketch::simhash::cosine_of_distance;
+
+/// Another corpus.
+pub(crate) enum Against {
+    /// A result: its kept pages, and what they are called there, source by source.
+    Pages(Vec<(Source, Vec<String>)>),
+    /// An index, and the source that stands for it.
+    Index(Box<Index>, Source),
+}
+
+/// A page of the input near a row of an index.
+pub(super) struct IndexMatch {
+    pub(super) page: PageId,
+    /// The page that stands for the row.
+    pub(super) row: PageId,
+    pub(super) distance: u32,
+}
+
+impl Against {
+    /// Opens a result or an index.
+    pub(super) fn open(path: &Path, config: &Config, work: &Path) -> Result<Against> {
+        if path.join("manifest.json").exists() {
+            return Against::open_index(path, config);
+        }
+        if !path.join("summary.json").exists() {
+            return Err(Error::Usage(format!(
+                "--against {}: is neither a result of lookalike dedup nor an index of lookalike index",
+                path.display()
+            )));
+        }
+        let (summary, stored) = stored_pages::open(path, work)?;
+        if summary.config.fields != config.fields && !summary.files.is_empty() {
+            return Err(Error::Usage(format!(
+                "--against {}: that run read other fields; give it and this one the same --text-field, --id-field and --url-field",
+                path.display()
+            )));
+        }
+        let kept = stored.ids.kept(path)?;
+        let files: HashMap<&str, _> = summary.files.iter().map(|file| (file.source.as_str(), file)).collect();
+        let mut sources = Vec::new();
+        for (number, display) in (0u32..).zip(&stored.sources) {
+            let mut ids = Vec::new();
+            for page in stored.pages.pages_of(number).filter(|&page| kept[page as usize] == page) {
+                ids.push(stored.pages.id(page)?);
+            }
+            if ids.is_empty() || summary.seeds.contains(display) {
+                continue;
+            }
+            // Files of many pages were copied without what was dropped; files of one page stand where they stood.
+            let source = match files.get(display.as_str()) {
+                Some(file) => {
+                    let copy = path.join("kept").join(&file.name);
+                    known_source(&copy.to_string_lossy(), &file.name, Some(file.format))?
+                }
+                None => known_source(display, display, summary.config.format)?,
+            };
+            sources.push((source, ids));
+        }
+        Ok(Against::Pages(sources))
+    }
+
+    fn open_index(path: &Path, config: &Config) -> Result<Against> {
+        let index = Index::open(path, OpenOptions::default())?;
+        let complaint = match &index.config().fingerprints {
+            _ if config.method != Method::Simhash => Some(
+                "an index holds fingerprints: use --method simhash, or name a result of lookalike dedup".to_owned(),
+            ),
+            Meaning::Given => Some("its fingerprints come from elsewhere, so those of pages do not fit".to_owned()),
+            Meaning::Pages(made) => {
+                let same = [
+                    ("--ngram", made.ngram == config.ngram),
+                    ("--weights", made.weights == config.weights),
+                    ("--content", made.scope == config.scope),
+                    ("--mask", made.mask_volatile == config.mask_volatile),
+                    ("--keep-case", made.keep_case == config.keep_case),
+                    ("--scripts", made.scripts == config.scripts),
+                ];
+                let flag = same.iter().find(|row| !row.1).map(|row| row.0);
+                flag.map(|flag| format!("its fingerprints were made with another {flag}; give the same"))
+            }
+        };
+        if let Some(complaint) = complaint {
+            return Err(Error::Usage(format!("--against {}: {complaint}", path.display())));
+        }
+        let source = Source::in_memory(&path.to_string_lossy(), Vec::new(), Some(Format::Jsonl))?;
+        Ok(Against::Index(Box::new(index), source))
+    }
+
+    /// The sources that are read behind the input.
+    pub(super) fn sources(&self) -> Vec<Source> {
+        match self {
+            Against::Pages(sources) => sources.iter().map(|row| row.0.clone()).collect(),
+            Against::Index(_, source) => vec![source.clone()],
+        }
+    }
+
+    pub(super) fn index(&self) -> Option<&Index> {
+        match self {
+            Against::Pages(_) => None,
+            Against::Index(index, _) => Some(index),
+        }
+    }
+
+    /// Gives the pages of the other corpus the names that they have there; returns these names.
+    pub(super) fn name_pages(&self, pages: &mut PageTable, first_source: usize) -> Result<HashMap<PageId, String>> {
+        let mut names = HashMap::new();
+        match self {
+            Against::Pages(sources) => {
+                for (at, (source, ids)) in sources.iter().enumerate() {
+                    let number = u32::try_from(first_source + at).unwrap_or(u32::MAX);
+                    let here: Vec<PageId> = pages.pages_of(number).filter(|&page| pages.is_page(page)).collect();
+                    if here.len() != ids.len() {
+                        let reason = format!(
+                            "has {} pages, and {} were kept when the result was made; make it again",
+                            here.len(),
+                            ids.len()
+                        );
+                        return Err(Error::BadResult { path: source.path(), reason });
+                    }
+                    names.extend(here.into_iter().zip(ids.iter().cloned()));
+                }
+                names.iter().for_each(|(&page, name)| pages.rename(page, name.clone()));
+            }
+            Against::Index(..) => {
+                let number = u32::try_from(first_source).unwrap_or(u32::MAX);
+                for page in pages.pages_of(number) {
+                    names.insert(page, pages.id(page)?);
+                }
+            }
+        }
+        Ok(names)
+    }
+}
+
+impl IndexMatch {
+    /// As a pair; its similarity is the cosine that the distance stands for.
+    pub(super) fn pair(&self) -> ScoredPair {
+        let similarity = cosine_of_distance(self.distance, 64).max(0.0);
+        ScoredPair {
+            left: self.page,
+            right: self.row,
+            similarity,
+            left_in_right: similarity,
+            right_in_left: similarity,
+            score: f64::from(self.distance),
+            estimate: similarity,
+        }
+    }
+}

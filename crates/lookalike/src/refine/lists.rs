@@ -1,0 +1,200 @@
+//! Files with search results → lists: our own JSON, the answers of Elasticsearch, OpenSearch and SearXNG, and
+//! TREC runs.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::error::{Error, Result};
+
+/// A result.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct SearchResult {
+    /// Its id.
+    pub id: Option<String>,
+    /// Its URL.
+    pub url: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// Its text or HTML.
+    pub text: Option<String>,
+    /// A sketch that was made before.
+    pub sketch: Option<String>,
+    /// The score that the search engine gave it.
+    pub score: Option<f64>,
+    /// The record itself.
+    pub record: Value,
+}
+
+/// A list of results, best first.
+#[derive(Debug, Clone, Default)]
+pub struct ResultList {
+    /// The query or topic, where it is known.
+    pub name: Option<String>,
+    /// The results.
+    pub results: Vec<SearchResult>,
+}
+
+/// What a file holds.
+#[derive(Debug, Clone)]
+pub struct Lists {
+    /// The lists.
+    pub lists: Vec<ResultList>,
+    /// Whether it is a TREC run, which has no texts.
+    pub is_run: bool,
+}
+
+/// Which field is what; a dot leads into an object. Nothing: the usual names are tried.
+#[derive(Debug, Clone, Default)]
+pub struct ResultFields {
+    /// The list of results itself.
+    pub results: Option<String>,
+    /// The id.
+    pub id: Option<String>,
+    /// The URL.
+    pub url: Option<String>,
+    /// The title.
+    pub title: Option<String>,
+    /// The text or HTML.
+    pub text: Option<String>,
+    /// A sketch.
+    pub sketch: Option<String>,
+}
+
+const TEXT_NAMES: &[&str] = &["text", "html", "content", "body", "raw_content"];
+const ID_NAMES: &[&str] = &["id", "_id", "docno"];
+const URL_NAMES: &[&str] = &["url", "link"];
+const TITLE_NAMES: &[&str] = &["title", "name"];
+/// The field for sketches.
+pub const SKETCH_FIELD: &str = "sketch";
+
+/// Reads a file of results; `ids_suffice` where texts are not needed.
+///
+/// # Errors
+/// When it is in none of the forms; when a list is empty; with the line, where a line of a run makes no sense.
+pub fn read(path: &Path, fields: &ResultFields, ids_suffice: bool) -> Result<Lists> {
+    let text = if path == Path::new("-") {
+        std::io::read_to_string(std::io::stdin()).map_err(Error::io(path, "read"))?
+    } else {
+        std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
+            std::io::ErrorKind::NotFound => Error::NotFound { path: path.to_path_buf() },
+            _ => Error::io(path, "read")(cause),
+        })?
+    };
+    let wrong = |reason: String| Error::Usage(format!("{}: {reason}", path.display()));
+    if !matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'[')) {
+        let lists = run(&text).map_err(wrong)?;
+        return Ok(Lists { lists, is_run: true });
+    }
+    let value: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("is not JSON: {error}")))?;
+    let list = list(&value, fields, ids_suffice).map_err(wrong)?;
+    Ok(Lists { lists: vec![list], is_run: false })
+}
+
+/// What a dotted name leads to.
+fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
+    // A field whose name has a dot in it comes first.
+    value.get(path).or_else(|| path.split_once('.').and_then(|(first, rest)| at(value.get(first)?, rest)))
+}
+
+fn list(value: &Value, fields: &ResultFields, ids_suffice: bool) -> Result<ResultList, String> {
+    let places = ["hits.hits", "results", "hits", "response.docs"];
+    let found = match (&fields.results, value) {
+        (Some(name), _) => at(value, name).and_then(Value::as_array),
+        (None, Value::Array(list)) => Some(list),
+        (None, _) => places.iter().find_map(|place| at(value, place)?.as_array()),
+    };
+    let Some(found) = found else {
+        return Err(match &fields.results {
+            Some(name) => format!("has no list '{name}', which --results-field names"),
+            None => "has no list of results: neither hits.hits (Elasticsearch, OpenSearch) nor results (SearXNG, our own); --results-field names another".to_owned(),
+        });
+    };
+    if found.is_empty() {
+        return Err("the list of results is empty: there is nothing to fold".to_owned());
+    }
+    let results: Vec<SearchResult> = found.iter().map(|record| result(record, fields)).collect();
+    if !ids_suffice && results.iter().all(|result| result.text.is_none() && result.sketch.is_none()) {
+        let names = fields.text.clone().unwrap_or_else(|| TEXT_NAMES.join(", "));
+        return Err(format!(
+            "none of the {} results has a text: looked for {names}, also in _source; --text-field names another, and search engines must be asked for it",
+            results.len()
+        ));
+    }
+    let name = ["query", "q", "topic"].iter().find_map(|name| value.get(*name)?.as_str());
+    Ok(ResultList { name: name.map(str::to_owned), results })
+}
+
+fn result(record: &Value, fields: &ResultFields) -> SearchResult {
+    let source = record.get("_source");
+    let text_of = |value: &Value| match value {
+        Value::String(text) => Some(text.clone()),
+        // Stored fields come as lists.
+        Value::Array(parts) => {
+            let parts: Option<Vec<&str>> = parts.iter().map(Value::as_str).collect();
+            parts.filter(|parts| !parts.is_empty()).map(|parts| parts.join("\n"))
+        }
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    };
+    let find = |given: &Option<String>, usual: &[&str]| {
+        let one = |name: &str| {
+            let found = at(record, name).or_else(|| source.and_then(|source| at(source, name)));
+            found.and_then(text_of).filter(|text| !text.trim().is_empty())
+        };
+        match given {
+            Some(name) => one(name),
+            None => usual.iter().find_map(|name| one(name)),
+        }
+    };
+    SearchResult {
+        id: find(&fields.id, ID_NAMES),
+        url: find(&fields.url, URL_NAMES),
+        title: find(&fields.title, TITLE_NAMES),
+        text: find(&fields.text, TEXT_NAMES),
+        sketch: find(&fields.sketch, &[SKETCH_FIELD]),
+        score: ["_score", "score"].iter().find_map(|name| record.get(*name)?.as_f64()),
+        record: record.clone(),
+    }
+}
+
+/// A TREC run: topic, Q0, page, rank, score, name of the run.
+fn run(text: &str) -> Result<Vec<ResultList>, String> {
+    let mut lists: Vec<ResultList> = Vec::new();
+    let mut places: HashMap<String, usize> = HashMap::new();
+    let mut ranks: Vec<Vec<(f64, usize)>> = Vec::new();
+    for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
+        let line_number = number + 1;
+        let cells: Vec<&str> = line.split_whitespace().collect();
+        let [topic, _, page, rank, score, tag] = cells[..] else {
+            return Err(format!(
+                "line {line_number}: has {} columns; a TREC run has six: topic, Q0, page, rank, score, name (JSON begins with {{ or [)",
+                cells.len()
+            ));
+        };
+        let rank: f64 = rank.parse().map_err(|_| format!("line {line_number}: the rank '{rank}' is no number"))?;
+        let score: f64 = score.parse().map_err(|_| format!("line {line_number}: the score '{score}' is no number"))?;
+        let place = *places.entry(topic.to_owned()).or_insert_with(|| {
+            lists.push(ResultList { name: Some(topic.to_owned()), results: Vec::new() });
+            ranks.push(Vec::new());
+            lists.len() - 1
+        });
+        let list = &mut lists[place];
+        ranks[place].push((rank, list.results.len()));
+        list.results.push(SearchResult {
+            id: Some(page.to_owned()),
+            score: Some(score),
+            record: Value::String(tag.to_owned()),
+            ..SearchResult::default()
+        });
+    }
+    if lists.is_empty() {
+        return Err("is empty: there is nothing to fold".to_owned());
+    }
+    for (list, mut order) in lists.iter_mut().zip(ranks) {
+        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        list.results = order.iter().map(|&(_, at)| list.results[at].clone()).collect();
+    }
+    Ok(lists)
+}

@@ -1,0 +1,272 @@
+//! A list of search results → the list folded by near-duplicates (Jain et al. 2005).
+//!
+//! In: results in the order of their ranks, with texts or with sketches that were made before. Out: groups in
+//! the order of their best rank; each names its best result, and the others with their exact similarity to it
+//! and which of the two has the other in it. Every folded result was compared with the one it is folded under;
+//! the paper's chains are an option.
+
+pub mod lists;
+mod sketch;
+mod sketched;
+mod spread;
+
+pub use lists::{Lists, ResultFields, ResultList, SearchResult};
+pub use sketch::StoredSketch;
+pub use sketched::{ByFingerprints, by_fingerprints, sketch_lists};
+pub use spread::{Spread, spread, write_report};
+
+use std::collections::HashMap;
+
+use serde::Serialize;
+
+use crate::config::{ClusterMode, Config};
+use crate::error::{Error, Result};
+use crate::method::{Decision, Plan, Verdict};
+use crate::page::RawPage;
+use crate::sketch::sketcher::{PageSketch, Sketcher};
+use crate::union_find::UnionFind;
+use crate::verify::score::{Score, score};
+
+/// Folds lists by one method.
+pub struct Refiner {
+    config: Config,
+    plan: Plan,
+}
+
+/// How a result is related to the one it is folded under.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Relation {
+    /// The same words in the same order.
+    Exact,
+    /// Each has most of the other.
+    Near,
+    /// Most of it is in the best result, which has more besides.
+    ContainedIn,
+    /// It has most of the best result, and more besides.
+    Contains,
+}
+
+impl Relation {
+    /// For people.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Relation::Exact => "the same",
+            Relation::Near => "near",
+            Relation::ContainedIn => "contained in it",
+            Relation::Contains => "contains it",
+        }
+    }
+}
+
+/// A result under another.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Fold {
+    /// Its place in the list, from 0.
+    pub at: usize,
+    /// Exact similarity to the best result of its group.
+    pub similarity: f64,
+    /// Share of it that is in the best result.
+    pub in_best: f64,
+    /// Share of the best result that is in it.
+    pub best_in_it: f64,
+    /// Which way.
+    pub relation: Relation,
+}
+
+/// A result and those under it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Group {
+    /// The place of the best result in the list, from 0.
+    pub best: usize,
+    /// The others, by rank.
+    pub others: Vec<Fold>,
+}
+
+/// A folded list.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Folded {
+    /// Groups, by the rank of their best result.
+    pub groups: Vec<Group>,
+    /// Results in the list.
+    pub results: usize,
+}
+
+impl Folded {
+    /// The share of the first `top` results that are near-duplicates of a better one.
+    #[must_use]
+    pub fn duplicates(&self, top: usize) -> f64 {
+        let folded = self.groups.iter().flat_map(|group| &group.others).filter(|fold| fold.at < top).count();
+        folded as f64 / self.results.min(top).max(1) as f64
+    }
+}
+
+impl Refiner {
+    /// Folds as `config` says.
+    ///
+    /// # Errors
+    /// When the config makes no sense, or needs a whole corpus.
+    pub fn new(config: Config) -> Result<Refiner> {
+        config.check()?;
+        if config.weights.needs_corpus() {
+            return Err(Error::Usage(format!(
+                "--weights {} counts pages that have a feature, and a list of results is no corpus; use none or tf",
+                config.weights.name()
+            )));
+        }
+        Ok(Refiner { plan: Plan::new(&config), config })
+    }
+
+    /// The config.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// A sketcher for [`sketch`](Self::sketch); one for each thread.
+    #[must_use]
+    pub fn sketcher(&self) -> Sketcher<'_> {
+        Sketcher::new(&self.plan, &self.config)
+    }
+
+    /// What a page is compared by.
+    #[must_use]
+    pub fn sketch(&self, page: &RawPage<'_>, sketcher: &mut Sketcher<'_>) -> StoredSketch {
+        StoredSketch::make(page, sketcher, &self.config)
+    }
+
+    /// Reads a sketch that was made before.
+    ///
+    /// # Errors
+    /// When it is none, or was made with other settings.
+    pub fn read_sketch(&self, text: &str) -> Result<StoredSketch, String> {
+        StoredSketch::parse(text, &self.config, &self.plan)
+    }
+
+    /// Folds a list; results without a sketch stay by themselves.
+    #[must_use]
+    pub fn fold(&self, results: &[Option<StoredSketch>]) -> Folded {
+        let links = self.links(results);
+        let mut best_of: Vec<usize> = (0..results.len()).collect();
+        if self.config.cluster == ClusterMode::Components {
+            let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+            let mut sets = UnionFind::new(results.len());
+            links.keys().for_each(|&(left, right)| sets.join(number(left), number(right)));
+            let mut first: HashMap<u32, usize> = HashMap::new();
+            for (at, best) in best_of.iter_mut().enumerate() {
+                *best = *first.entry(sets.root(number(at))).or_insert(at);
+            }
+        } else {
+            for at in 0..results.len() {
+                // The most similar of the results before it that are under no other; the better one in a tie.
+                let kept = (0..at).filter(|&best| best_of[best] == best);
+                let linked = kept.filter_map(|best| Some((best, links.get(&(best, at))?.similarity)));
+                best_of[at] = linked.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map_or(at, |link| link.0);
+            }
+        }
+        let mut groups: Vec<Group> = Vec::new();
+        let mut place: HashMap<usize, usize> = HashMap::new();
+        for (at, &best) in best_of.iter().enumerate() {
+            if best == at {
+                place.insert(at, groups.len());
+                groups.push(Group { best, others: Vec::new() });
+                continue;
+            }
+            let known = links.get(&(best, at)).copied();
+            let (Some(left), Some(right)) = (&results[best], &results[at]) else { continue };
+            let found = known.unwrap_or_else(|| self.score(left, right));
+            let group = place[&best];
+            groups[group].others.push(self.describe(at, &found, left.identity == right.identity));
+        }
+        Folded { groups, results: results.len() }
+    }
+
+    fn score(&self, left: &StoredSketch, right: &StoredSketch) -> Score {
+        score(&self.plan, left.view(), right.view())
+    }
+
+    /// Every pair of results that are near-duplicates, the better one first.
+    fn links(&self, results: &[Option<StoredSketch>]) -> HashMap<(usize, usize), Score> {
+        let long = |sketch: &&StoredSketch| sketch.tokens >= self.config.min_tokens.max(1);
+        let mut links = HashMap::new();
+        let mut add = |left: usize, right: usize| {
+            let (Some(a), Some(b)) = (&results[left], &results[right]) else { return };
+            let is_copy = a.tokens > 0 && a.identity == b.identity;
+            let is_near = || long(&a) && long(&b);
+            if is_copy || is_near() {
+                let found = self.score(a, b);
+                if is_copy || found.verdict == Verdict::Accepted {
+                    links.insert((left, right), found);
+                }
+            }
+        };
+        if matches!(self.plan.decision, Decision::Similarity { .. }) {
+            candidates(results).into_iter().for_each(|(left, right)| add(left, right));
+        } else {
+            for right in 0..results.len() {
+                (0..right).for_each(|left| add(left, right));
+            }
+        }
+        links
+    }
+
+    fn describe(&self, at: usize, found: &Score, is_copy: bool) -> Fold {
+        let threshold = match self.plan.decision {
+            Decision::Similarity { threshold, .. } => threshold,
+            _ => self.config.threshold,
+        };
+        let relation = if is_copy {
+            Relation::Exact
+        } else if !self.plan.is_directed() || (found.left_in_right >= threshold && found.right_in_left >= threshold) {
+            Relation::Near
+        } else if found.right_in_left >= threshold {
+            Relation::ContainedIn
+        } else {
+            Relation::Contains
+        };
+        Fold {
+            at,
+            similarity: if is_copy { 1.0 } else { found.similarity },
+            in_best: found.right_in_left,
+            best_in_it: found.left_in_right,
+            relation,
+        }
+    }
+}
+
+/// Pairs that share a feature, or are copies of each other: no other can be similar.
+fn candidates(results: &[Option<StoredSketch>]) -> Vec<(usize, usize)> {
+    let mut rows: Vec<(u64, u32)> = Vec::new();
+    for (at, sketch) in (0u32..).zip(results).filter_map(|(at, sketch)| Some((at, sketch.as_ref()?))) {
+        #[allow(clippy::cast_possible_truncation)] // half of a hash is a hash
+        let identity = sketch.identity as u64;
+        rows.push((identity, at));
+        rows.extend(sketch.features.iter().map(|&feature| (feature, at)));
+    }
+    rows.sort_unstable();
+    let mut is_candidate = vec![false; results.len() * results.len()];
+    for same in rows.chunk_by(|a, b| a.0 == b.0) {
+        for (number, right) in same.iter().enumerate() {
+            for left in &same[..number] {
+                is_candidate[left.1 as usize * results.len() + right.1 as usize] = true;
+            }
+        }
+    }
+    let count = results.len();
+    (0..is_candidate.len())
+        .filter(|&at| is_candidate[at])
+        .map(|at| (at / count, at % count))
+        .filter(|p| p.0 < p.1)
+        .collect()
+}
+
+/// The part of a sketch that is compared.
+impl StoredSketch {
+    fn view(&self) -> PageSketch<'_> {
+        PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
+    }
+}
+
+#[cfg(test)]
+mod tests;

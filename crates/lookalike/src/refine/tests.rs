@@ -1,0 +1,116 @@
+//! Lists with known duplicates.
+
+use std::borrow::Cow;
+
+use super::*;
+use crate::config::Method;
+use crate::page::{Body, Markup};
+
+fn words(topic: u32, count: u32) -> String {
+    (0..count).map(|n| format!("w{}x{topic} ", n * 7 % 1000)).collect()
+}
+
+fn sketches(refiner: &Refiner, texts: &[String]) -> Vec<Option<StoredSketch>> {
+    let mut sketcher = refiner.sketcher();
+    let page = |text: &String| RawPage::new(Body::Text(Cow::Owned(text.clone())), Markup::Text);
+    texts.iter().map(|text| Some(refiner.sketch(&page(text), &mut sketcher))).collect()
+}
+
+fn texts() -> Vec<String> {
+    vec![
+        words(1, 900),                                 // 0
+        words(2, 900),                                 // 1
+        format!("{}and an end", words(1, 890)),        // 2: near 0
+        words(1, 900),                                 // 3: a copy of 0
+        words(2, 300),                                 // 4: a part of 1
+        words(3, 900),                                 // 5
+        format!("{}{}", words(4, 900), words(3, 900)), // 6: has 5 in it
+    ]
+}
+
+#[test]
+fn groups_come_in_the_order_of_their_best_rank() {
+    let refiner = Refiner::new(Config::for_method(Method::Bloom)).unwrap();
+    let folded = refiner.fold(&sketches(&refiner, &texts()));
+    let shape: Vec<(usize, Vec<(usize, Relation)>)> = folded
+        .groups
+        .iter()
+        .map(|group| (group.best, group.others.iter().map(|fold| (fold.at, fold.relation)).collect()))
+        .collect();
+    assert_eq!(
+        shape,
+        [
+            (0, vec![(2, Relation::Near), (3, Relation::Exact)]),
+            (1, vec![(4, Relation::ContainedIn)]),
+            (5, vec![(6, Relation::Contains)]),
+        ]
+    );
+    assert!((folded.duplicates(5) - 3.0 / 5.0).abs() < 1e-12, "2, 3 and 4 of the first five");
+    assert!((folded.duplicates(10) - 4.0 / 7.0).abs() < 1e-12);
+    assert!((folded.duplicates(1)).abs() < 1e-12);
+}
+
+#[test]
+fn every_method_folds_copies_and_no_strangers() {
+    for method in Method::ALL {
+        let refiner = Refiner::new(Config::for_method(method)).unwrap();
+        let texts = [words(1, 500), words(2, 500), words(1, 500), String::new(), String::new()];
+        let folded = refiner.fold(&sketches(&refiner, &texts));
+        let bests: Vec<usize> = folded.groups.iter().map(|group| group.best).collect();
+        assert_eq!(bests, [0, 1, 3, 4], "{}: empty results are like nothing", method.name());
+        assert_eq!(folded.groups[0].others[0].relation, Relation::Exact);
+    }
+}
+
+#[test]
+fn chains_are_folded_only_on_request() {
+    // Each has half of the one before it.
+    let part = |from: u32| (from..from + 4).map(|topic| words(topic, 300)).collect::<String>();
+    let list = [part(10), part(11), part(12), part(13)];
+    let star = Refiner::new(Config { threshold: 0.6, ..Config::for_method(Method::Bloom) }).unwrap();
+    let folded = star.fold(&sketches(&star, &list));
+    assert!(folded.groups.len() > 1, "{folded:?}");
+    assert!(folded.groups.iter().flat_map(|group| &group.others).all(|fold| fold.similarity >= 0.6));
+    let chains = Refiner::new(Config { cluster: ClusterMode::Components, ..star.config().clone() }).unwrap();
+    assert_eq!(chains.fold(&sketches(&chains, &list)).groups.len(), 1);
+}
+
+#[test]
+fn stored_sketches_fold_like_texts() {
+    for method in Method::ALL {
+        let refiner = Refiner::new(Config::for_method(method)).unwrap();
+        let fresh = sketches(&refiner, &texts());
+        let text = |sketch: &Option<StoredSketch>| sketch.as_ref().unwrap().to_text(refiner.config());
+        let stored: Vec<_> = fresh.iter().map(|sketch| refiner.read_sketch(&text(sketch)).ok()).collect();
+        assert_eq!(stored, fresh, "{}", method.name());
+        assert_eq!(refiner.fold(&stored), refiner.fold(&fresh));
+    }
+}
+
+#[test]
+fn golden_sketch_and_foreign_ones() {
+    let refiner = Refiner::new(Config { filter_bits: 64, ..Config::for_method(Method::Bloom) }).unwrap();
+    let made = sketches(&refiner, &["one two three four five six seven eight nine".to_owned()]);
+    let text = made[0].as_ref().unwrap().to_text(refiner.config());
+    assert_eq!(text, GOLDEN);
+    let looser = Refiner::new(Config { threshold: 0.5, ..refiner.config().clone() }).unwrap();
+    assert!(looser.read_sketch(&text).is_ok(), "the threshold is no part of a sketch");
+    for (other, complaint) in [
+        (Config { filter_bits: 128, ..refiner.config().clone() }, "other settings"),
+        (Config::for_method(Method::Minhash), "is a sketch of bloom"),
+    ] {
+        let error = Refiner::new(other).unwrap().read_sketch(&text).unwrap_err();
+        assert!(error.contains(complaint), "{error}");
+    }
+    for (broken, complaint) in [
+        ("hello", "is no sketch"),
+        (&text[..text.len() - 2], "damaged"),
+        ("2.bloom.0.00", "version 2"),
+        (&text.replace(".01", ".zz"), ""),
+    ] {
+        let error = refiner.read_sketch(broken).err().unwrap_or_default();
+        assert!(complaint.is_empty() || error.contains(complaint), "{broken}: {error}");
+    }
+}
+
+const GOLDEN: &str = "";

@@ -1,0 +1,47 @@
+//! Plots with their words, for pages that show several.
+
+use askama::Template;
+
+use crate::error::{Error, Result};
+use crate::report::chart::{COLOURS, Scale, Series, draw};
+
+/// A plot with its words.
+pub(crate) struct Figure {
+    pub(crate) title: String,
+    /// Which figure of which paper it corresponds to.
+    pub(crate) paper: &'static str,
+    pub(crate) note: String,
+    pub(crate) svg: String,
+    /// Class and name of each series.
+    pub(crate) legend: Vec<(usize, String)>,
+}
+
+/// Draws a figure.
+pub(crate) fn figure(
+    title: impl Into<String>,
+    paper: &'static str,
+    note: impl Into<String>,
+    x: (&str, Scale),
+    y: (&str, Scale),
+    series: &[Series],
+) -> Figure {
+    let title = title.into();
+    let legend = series.iter().enumerate().map(|(at, series)| (at % COLOURS, series.name.clone())).collect();
+    Figure { svg: draw(&title, x, y, series), title, paper, note: note.into(), legend }
+}
+
+#[derive(Template)]
+#[template(path = "figures.html")]
+struct Page<'a> {
+    title: &'a str,
+    lead: &'a str,
+    figures: &'a [Figure],
+    version: &'static str,
+}
+
+/// A page with figures.
+pub(crate) fn page(title: &str, lead: &str, figures: &[Figure]) -> Result<String> {
+    Page { title, lead, figures, version: env!("CARGO_PKG_VERSION") }
+        .render()
+        .map_err(|error| Error::Usage(format!("the page could not be made: {error}")))
+}

@@ -1,0 +1,372 @@
+//! Counterparts → judgments of the other corpus, the mapping, conflicts, and the report.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::path::Path;
+
+use askama::Template;
+use serde::Serialize;
+
+use crate::error::{Error, Result};
+use crate::report::chart::{Scale, Series};
+use crate::report::figures::{Figure, figure};
+use crate::report::table::{Cell, ColumnType, TableWriter};
+use crate::transfer::ngrams::COUNT;
+use crate::transfer::qrels::{self, Judgment};
+use crate::transfer::sides::{Found, JudgedPages};
+use crate::transfer::{Counterpart, OnConflict, TransferOptions, Way};
+
+/// What was carried over, in numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The version that wrote it; also marks a directory as ours.
+    pub lookalike: &'static str,
+    /// Judgments that were given.
+    pub judgments: u64,
+    /// Pages that they are about.
+    pub judged_pages: u64,
+    /// Those of them that the first corpus has.
+    pub judged_pages_found: u64,
+    /// Pages of the first corpus.
+    pub from_pages: u64,
+    /// Pages of the second.
+    pub to_pages: u64,
+    /// Judged pages whose URL the second corpus has.
+    pub with_url: u64,
+    /// Those whose page under that URL is a near-duplicate.
+    pub with_url_near: u64,
+    /// Judged pages found by their content under another URL only.
+    pub by_content_only: u64,
+    /// Judged pages with a near-duplicate, under whatever URL.
+    pub near: u64,
+    /// Judged pages with a counterpart whose judgment was carried over.
+    pub carried_pages: u64,
+    /// Judgments of pages of the second corpus.
+    pub carried_judgments: u64,
+    /// Pages that judgments disagreed about.
+    pub conflicts: u64,
+    /// What was done about them.
+    pub conflict_rule: &'static str,
+    /// Pages of the second corpus whose URL the first has, too.
+    pub shared_urls: u64,
+    /// The sites with most of them.
+    pub shared_sites: Vec<(String, u64)>,
+    /// By length of word n-grams; empty where only fingerprints were at hand.
+    pub ngrams: Vec<NgramRow>,
+}
+
+/// What n-grams of one length find.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct NgramRow {
+    /// Words in an n-gram.
+    pub ngram: usize,
+    /// By near SimHash fingerprints.
+    pub simhash: NgramFound,
+    /// By the exact similarity of n-grams that MinHash estimates.
+    pub minhash: NgramFound,
+}
+
+/// What one method finds.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub struct NgramFound {
+    /// Judged pages with a near-duplicate.
+    pub pages: u64,
+    /// Those without a page under their own URL.
+    pub by_content_only: u64,
+    /// Of the judged pages whose URL the second corpus has, the share whose page there is near.
+    pub share_of_urls: f64,
+    /// Of all pairs it finds, the share whose word 5-grams are similar, too.
+    pub verified: f64,
+}
+
+/// Judgments that disagree about a page.
+#[derive(Debug, Clone, Serialize)]
+pub struct Conflict {
+    /// The topic.
+    pub topic: String,
+    /// The page of the second corpus.
+    pub to_id: String,
+    /// The grade it gets.
+    pub grade: i64,
+    /// The judged pages, with grade, way and similarity.
+    pub from: Vec<Claim>,
+}
+
+/// A judgment that a page could get.
+#[derive(Debug, Clone, Serialize)]
+pub struct Claim {
+    /// The judged page.
+    pub from_id: String,
+    /// Its grade.
+    pub grade: i64,
+    /// How the page was found.
+    pub way: &'static str,
+    /// How similar it is.
+    pub similarity: Option<f64>,
+    #[serde(skip)]
+    distance: Option<u32>,
+    #[serde(skip)]
+    iteration: String,
+}
+
+const MAPPING: [(&str, ColumnType); 8] = [
+    ("from_id", ColumnType::Text),
+    ("to_id", ColumnType::Text),
+    ("way", ColumnType::Text),
+    ("distance?", ColumnType::Whole),
+    ("similarity?", ColumnType::Real),
+    ("carried", ColumnType::Truth),
+    ("from_url?", ColumnType::Text),
+    ("to_url?", ColumnType::Text),
+];
+
+/// Sites that are listed.
+const LISTED: usize = 20;
+
+impl OnConflict {
+    fn rule(self) -> &'static str {
+        match self {
+            OnConflict::Nearest => "the judgment of the most similar page counts; of equally similar ones the highest",
+            OnConflict::Highest => "the highest grade counts",
+            OnConflict::Lowest => "the lowest grade counts",
+        }
+    }
+
+    fn choose(self, claims: &[Claim]) -> Option<&Claim> {
+        // Without texts, the distance says how near; under the same URL alone, nothing does.
+        let nearness = |claim: &Claim| {
+            let by_distance = claim.distance.map_or(-1.0, |distance| 1.0 - f64::from(distance) / 64.0);
+            claim.similarity.unwrap_or(by_distance)
+        };
+        match self {
+            OnConflict::Nearest => {
+                claims.iter().max_by(|a, b| nearness(a).total_cmp(&nearness(b)).then(a.grade.cmp(&b.grade)))
+            }
+            OnConflict::Highest => claims.iter().max_by_key(|claim| claim.grade),
+            OnConflict::Lowest => claims.iter().min_by_key(|claim| claim.grade),
+        }
+    }
+}
+
+/// Writes everything into `directory`.
+pub(super) fn write(
+    judgments: &[Judgment],
+    judged: &JudgedPages,
+    found: &Found,
+    options: &TransferOptions,
+    directory: &Path,
+) -> Result<Report> {
+    let mut counterparts: Vec<&Counterpart> = found.counterparts.iter().filter(|row| row.way.is_some()).collect();
+    counterparts.sort_by(|a, b| (a.judged, &a.id).cmp(&(b.judged, &b.id)));
+    let nearest = nearest(&counterparts);
+    let is_carried = |row: &Counterpart| match row.way {
+        None => false,
+        Some(Way::Url) => !options.verified_only,
+        Some(Way::Both) => true,
+        Some(Way::Near) => options.all_near || nearest.get(&row.judged).is_some_and(|best| nearness(row) >= *best),
+    };
+    write_mapping(&counterparts, judged, &is_carried, directory)?;
+
+    let mut of_page: HashMap<u32, Vec<&Counterpart>> = HashMap::new();
+    for row in counterparts.iter().filter(|row| is_carried(row)) {
+        of_page.entry(row.judged).or_default().push(row);
+    }
+    // Topics stay in the order of the judgments.
+    let mut topics: HashMap<&str, usize> = HashMap::new();
+    for judgment in judgments {
+        let next = topics.len();
+        topics.entry(&judgment.topic).or_insert(next);
+    }
+    let mut claims: BTreeMap<(usize, &str, &str), Vec<Claim>> = BTreeMap::new();
+    for judgment in judgments {
+        let Some(number) = judged.number(&judgment.page) else { continue };
+        for row in of_page.get(&number).into_iter().flatten() {
+            let key = (topics[judgment.topic.as_str()], judgment.topic.as_str(), row.id.as_str());
+            claims.entry(key).or_default().push(Claim {
+                from_id: judgment.page.clone(),
+                grade: judgment.grade,
+                way: row.way.map_or("", Way::name),
+                similarity: row.similarity,
+                distance: row.distance,
+                iteration: judgment.iteration.clone(),
+            });
+        }
+    }
+    let mut conflicts = Vec::new();
+    let mut carried = Vec::new();
+    for ((_, topic, page), claims) in &claims {
+        let Some(chosen) = options.on_conflict.choose(claims) else { continue };
+        carried.push((*topic, chosen.iteration.as_str(), *page, chosen.grade));
+        if claims.iter().any(|claim| claim.grade != chosen.grade) {
+            conflicts.push(Conflict {
+                topic: (*topic).to_owned(),
+                to_id: (*page).to_owned(),
+                grade: chosen.grade,
+                from: claims.clone(),
+            });
+        }
+    }
+    qrels::write(&directory.join("qrels.txt"), carried.iter().copied())?;
+    let lines: Vec<String> =
+        conflicts.iter().map(|row| serde_json::to_string(row).unwrap_or_default() + "\n").collect();
+    let path = directory.join("conflicts.jsonl");
+    std::fs::write(&path, lines.concat()).map_err(Error::io(&path, "write"))?;
+
+    let report =
+        report(judgments, judged, found, options, (carried.len() as u64, of_page.len() as u64), conflicts.len());
+    write_report(&report, options, directory)?;
+    Ok(report)
+}
+
+/// How near a counterpart is: by its similarity, or by its distance where there are no texts.
+fn nearness(row: &Counterpart) -> f64 {
+    row.similarity.unwrap_or_else(|| row.distance.map_or(0.0, |distance| 1.0 - f64::from(distance) / 64.0))
+}
+
+/// For each judged page how near its nearest counterpart is.
+fn nearest(rows: &[&Counterpart]) -> HashMap<u32, f64> {
+    let mut nearest: HashMap<u32, f64> = HashMap::new();
+    for row in rows.iter().filter(|row| row.way != Some(Way::Url)) {
+        let best = nearest.entry(row.judged).or_insert(0.0);
+        *best = best.max(nearness(row));
+    }
+    nearest
+}
+
+fn write_mapping(
+    rows: &[&Counterpart],
+    judged: &JudgedPages,
+    is_carried: &dyn Fn(&Counterpart) -> bool,
+    directory: &Path,
+) -> Result<()> {
+    let mut table = TableWriter::create(directory, "mapping", &MAPPING, false)?;
+    for row in rows {
+        let from = &judged.pages[row.judged as usize];
+        table.push(&[
+            Cell::Text(Some(&from.id)),
+            Cell::Text(Some(&row.id)),
+            Cell::Text(row.way.map(Way::name)),
+            Cell::Whole(row.distance.map(u64::from)),
+            Cell::Real(row.similarity),
+            Cell::Truth(Some(is_carried(row))),
+            Cell::Text(from.url.as_deref()),
+            Cell::Text(row.url.as_deref()),
+        ])?;
+    }
+    table.finish()
+}
+
+fn report(
+    judgments: &[Judgment],
+    judged: &JudgedPages,
+    found: &Found,
+    options: &TransferOptions,
+    (carried_judgments, carried_pages): (u64, u64),
+    conflicts: usize,
+) -> Report {
+    let pages = |wanted: &dyn Fn(&Counterpart) -> bool| -> BTreeSet<u32> {
+        found.counterparts.iter().filter(|row| wanted(row)).map(|row| row.judged).collect()
+    };
+    let with_url = pages(&|row| matches!(row.way, Some(Way::Url | Way::Both)));
+    let near = pages(&|row| matches!(row.way, Some(Way::Near | Way::Both)));
+    let by_content_only = |found: &BTreeSet<u32>| found.difference(&with_url).count() as u64;
+    let same_url_near = |test: &dyn Fn(&Counterpart) -> bool| {
+        pages(&|row| matches!(row.way, Some(Way::Url | Way::Both)) && test(row)).len() as f64
+            / with_url.len().max(1) as f64
+    };
+    let of = |test: &dyn Fn(&Counterpart) -> bool| {
+        let hits = pages(test);
+        let pairs = found.counterparts.iter().filter(|row| test(row));
+        let verified = pairs.clone().filter(|row| row.similarity.is_some_and(|found| found >= options.threshold));
+        NgramFound {
+            pages: hits.len() as u64,
+            by_content_only: by_content_only(&hits),
+            share_of_urls: same_url_near(test),
+            verified: verified.count() as f64 / pairs.count().max(1) as f64,
+        }
+    };
+    let ngrams = (1..=COUNT).map(|ngram| NgramRow {
+        ngram,
+        simhash: of(&|row| row.near_fingerprints & (1 << (ngram - 1)) != 0),
+        minhash: of(&|row| row.near_sets & (1 << (ngram - 1)) != 0),
+    });
+    let mut shared_sites: Vec<(String, u64)> = found.sites.iter().map(|(site, count)| (site.clone(), *count)).collect();
+    shared_sites.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
+    shared_sites.truncate(LISTED);
+    let judged_ids: BTreeSet<&str> = judgments.iter().map(|row| row.page.as_str()).collect();
+    Report {
+        lookalike: env!("CARGO_PKG_VERSION"),
+        judgments: judgments.len() as u64,
+        judged_pages: judged_ids.len() as u64,
+        judged_pages_found: judged.pages.len() as u64,
+        from_pages: judged.corpus_pages,
+        to_pages: found.corpus_pages,
+        with_url: with_url.len() as u64,
+        with_url_near: pages(&|row| row.way == Some(Way::Both)).len() as u64,
+        by_content_only: by_content_only(&near),
+        near: near.len() as u64,
+        carried_pages,
+        carried_judgments,
+        conflicts: conflicts as u64,
+        conflict_rule: options.on_conflict.rule(),
+        shared_urls: found.shared_urls,
+        shared_sites,
+        ngrams: if found.has_texts { ngrams.collect() } else { Vec::new() },
+    }
+}
+
+#[derive(Template)]
+#[template(path = "transfer.html")]
+struct Page<'a> {
+    report: &'a Report,
+    from: String,
+    to: String,
+    threshold: f64,
+    figures: Vec<Figure>,
+    version: &'static str,
+}
+
+fn write_report(report: &Report, options: &TransferOptions, directory: &Path) -> Result<()> {
+    let line = |name: &str, of: &dyn Fn(&NgramRow) -> f64| {
+        Series::line(name, report.ngrams.iter().map(|row| (row.ngram as f64, of(row))).collect())
+    };
+    let mut figures = Vec::new();
+    if !report.ngrams.is_empty() {
+        let x = ("words in an n-gram", Scale::Linear(1.0, 8.0));
+        let most = report.ngrams.iter().flat_map(|row| [row.simhash.pages as f64, row.minhash.pages as f64]);
+        figures.push(figure(
+            "Judged pages with a near-duplicate, by n-gram length",
+            "ClueWeb slides, search for judged pages (2) to (4): fewer are found as n-grams grow longer",
+            "SimHash: fingerprints within the distance. MinHash: the exact similarity of n-grams that it estimates.",
+            x,
+            ("judged pages", Scale::from_zero(most)),
+            &[line("SimHash", &|row| row.simhash.pages as f64), line("MinHash", &|row| row.minhash.pages as f64)],
+        ));
+        figures.push(figure(
+            "Share of what is found that is verified, by n-gram length",
+            "ClueWeb slides, search for judged pages (4): quality rises with the length of n-grams",
+            "Verified: the exact similarity of word 5-grams reaches the threshold.",
+            x,
+            ("share of pairs", Scale::SHARE),
+            &[line("SimHash", &|row| row.simhash.verified), line("MinHash", &|row| row.minhash.verified)],
+        ));
+    }
+    let page = Page {
+        report,
+        from: options.from.join(", "),
+        to: options.to.join(", "),
+        threshold: options.threshold,
+        figures,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let html = page.render().map_err(|error| Error::Usage(format!("the page could not be made: {error}")))?;
+    let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
+    for (name, text) in [("report.html", html), ("summary.json", json)] {
+        let path = directory.join(name);
+        std::fs::write(&path, text).map_err(Error::io(&path, "write"))?;
+    }
+    Ok(())
+}
+
+fn percent(part: &u64, whole: &u64) -> String {
+    format!("{:.1} %", *part as f64 * 100.0 / (*whole).max(1) as f64)
+}
