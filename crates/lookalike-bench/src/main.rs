@@ -4,6 +4,7 @@ mod crawl;
 mod hamming;
 mod labelled_tables;
 mod peers;
+mod refine;
 mod sketching;
 
 use std::fs::File;
@@ -72,6 +73,12 @@ enum Command {
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
     },
+    /// Folding a list of search results, against datasketch
+    Refine {
+        /// Where the peer's virtual environment goes
+        #[arg(long, default_value = "target/bench")]
+        work: PathBuf,
+    },
     /// Every method and option on labelled data, as tables
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
@@ -87,6 +94,7 @@ fn main() -> Result<()> {
         Command::CrawlRead { what, file } => crawl::read(what, &file),
         Command::Hamming(arguments) => hamming::run(&arguments),
         Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
+        Command::Refine { work } => refine::run(&work),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
         Command::Sketching => Ok(sketching::run()?),

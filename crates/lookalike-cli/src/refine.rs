@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
 
 fn config(arguments: &RefineArguments) -> Result<Config, Error> {
     let method = method(arguments.method);
-    let mut config = Config { cluster: cluster_mode(arguments.cluster), ..Config::for_method(method) };
+    let mut config = Config { cluster: cluster_mode(arguments.cluster), ..Refiner::defaults(method) };
     if let Some(threshold) = arguments.threshold {
         if !method.has_threshold() {
             return Err(Error::Usage(format!(

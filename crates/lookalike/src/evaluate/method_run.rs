@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::cluster::covering::coverers_first;
 use crate::cluster::{Direction, Neighbours, star};
-use crate::config::{Config, Guess, Method, RunOptions};
+use crate::config::{Config, Guess, Method, PROJECTION_BITS, RunOptions, SHINGLE_BANDS};
 use crate::error::{Error, Result};
 use crate::evaluate::EvaluateOptions;
 use crate::method::Plan;
@@ -176,6 +176,16 @@ pub(super) fn threshold(config: &Config) -> f64 {
 /// A threshold as a value that grows with nearness, and back.
 pub(super) fn nearness(method: Method, threshold: f64) -> f64 {
     if method == Method::Simhash { -threshold } else { threshold }
+}
+
+/// The nearness of pages that could not be nearer.
+pub(super) fn nearest(method: Method) -> f64 {
+    match method {
+        Method::Minhash | Method::Bloom | Method::Spotsigs => 1.0,
+        Method::Shingle => SHINGLE_BANDS as f64,
+        Method::Projection | Method::Combined | Method::Routed => f64::from(PROJECTION_BITS),
+        Method::Simhash => 0.0,
+    }
 }
 
 impl MethodRun {

@@ -30,7 +30,7 @@ use crate::page::{PageId, ScoredPair};
 use crate::report::read_back;
 use gold::{Gold, GoldColumns};
 use labels::{Labels, PairFacts};
-use method_run::{MethodRun, Passing, Runner, grid, loosest, nearness, threshold};
+use method_run::{MethodRun, Passing, Runner, grid, loosest, nearest, nearness, threshold};
 use metrics::{ClusterScores, Counts, compare_clusters, strict};
 
 /// What is to be evaluated, and how.
@@ -497,15 +497,7 @@ fn best(judged: &[JudgedPair], gold: u64, method: Method, half: Option<usize>) -
 
 /// A value as a threshold: copies alone are as near as can be.
 fn shown(method: Method, value: f64) -> f64 {
-    if value.is_finite() {
-        return nearness(method, value).abs();
-    }
-    match method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => 1.0,
-        Method::Shingle => 6.0,
-        Method::Projection | Method::Combined | Method::Routed => f64::from(crate::config::PROJECTION_BITS),
-        Method::Simhash => 0.0,
-    }
+    nearness(method, if value.is_finite() { value } else { nearest(method) }).abs()
 }
 
 fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)], reference: Method) -> Result<()> {

@@ -1,9 +1,5 @@
 //! What a result is compared by, and as text that a search index can carry.
 
-use std::fmt::Write as _;
-
-use serde::{Deserialize, Serialize};
-
 use crate::config::{ClusterMode, Config, Keep, Method};
 use crate::method::Plan;
 use crate::page::RawPage;
@@ -13,7 +9,7 @@ use crate::sketch::sketcher::Sketcher;
 const VERSION: &str = "1";
 
 /// A page's features and sketch.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredSketch {
     pub(super) tokens: u32,
     pub(super) identity: u128,
@@ -43,11 +39,18 @@ impl StoredSketch {
     /// As text: version, method, a hash of the settings, and the rest in hexadecimal digits.
     #[must_use]
     pub fn to_text(&self, config: &Config) -> String {
-        let bytes = postcard::to_stdvec(self).unwrap_or_default();
+        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+        let mut bytes = Vec::new();
+        bytes.extend(self.tokens.to_le_bytes());
+        bytes.extend(self.identity.to_le_bytes());
+        bytes.extend(count(self.features.len()));
+        bytes.extend(count(self.weights.len()));
+        self.features.iter().for_each(|feature| bytes.extend(feature.to_le_bytes()));
+        self.weights.iter().chain(&self.sketch).for_each(|word| bytes.extend(word.to_le_bytes()));
         let mut text = format!("{VERSION}.{}.{:016x}.", config.method.name(), settings(config));
+        text.reserve(bytes.len() * 2);
         for byte in bytes {
-            // Writing to a string cannot fail.
-            let _ = write!(text, "{byte:02x}");
+            text.extend([DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]].map(char::from));
         }
         text
     }
@@ -66,16 +69,56 @@ impl StoredSketch {
         if hash != format!("{:016x}", settings(config)) {
             return Err("was made with other settings than those given now; make the sketches again, or fold with the same flags".to_owned());
         }
-        let nibble = |byte: u8| (byte as char).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
-        let bytes: Option<Vec<u8>> =
-            digits.as_bytes().chunks(2).map(|pair| Some(nibble(pair[0])? << 4 | nibble(*pair.get(1)?)?)).collect();
         let damaged = || "is damaged: cut short, or changed".to_owned();
-        let sketch: StoredSketch = postcard::from_bytes(&bytes.ok_or_else(damaged)?).map_err(|_| damaged())?;
+        let sketch = from_digits(digits.as_bytes()).and_then(|bytes| from_bytes(&bytes)).ok_or_else(damaged)?;
         let is_whole = sketch.features.is_empty() || sketch.sketch.len() == plan.sketch.words();
         let is_sorted = sketch.features.is_sorted_by(|a, b| a < b);
         let is_weighted = sketch.weights.is_empty() || sketch.weights.len() == sketch.features.len();
         if is_whole && is_sorted && is_weighted { Ok(sketch) } else { Err(damaged()) }
     }
+}
+
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+const NO_DIGIT: u8 = 0xff;
+
+/// The value of each hexadecimal digit.
+const VALUES: [u8; 256] = {
+    let mut values = [NO_DIGIT; 256];
+    let mut at = 0;
+    while at < DIGITS.len() {
+        #[allow(clippy::cast_possible_truncation)] // below 16
+        let value = at as u8;
+        values[DIGITS[at] as usize] = value;
+        at += 1;
+    }
+    values
+};
+
+fn from_digits(digits: &[u8]) -> Option<Vec<u8>> {
+    let mut wrong = digits.len() % 2;
+    let bytes = digits.chunks_exact(2).map(|pair| {
+        let (high, low) = (VALUES[usize::from(pair[0])], VALUES[usize::from(pair[1])]);
+        wrong += usize::from(high == NO_DIGIT || low == NO_DIGIT);
+        (high & 15) << 4 | (low & 15)
+    });
+    let bytes = bytes.collect();
+    (wrong == 0).then_some(bytes)
+}
+
+fn from_bytes(bytes: &[u8]) -> Option<StoredSketch> {
+    let (head, mut rest) = bytes.split_at_checked(28)?;
+    let word = |at: usize| Some(u32::from_le_bytes(head.get(at..at + 4)?.try_into().ok()?));
+    let identity = u128::from_le_bytes(head.get(4..20)?.try_into().ok()?);
+    let mut take = |count: u32, size: usize| {
+        let (some, left) = rest.split_at_checked((count as usize).checked_mul(size)?)?;
+        rest = left;
+        Some(some)
+    };
+    let words = |bytes: &[u8]| bytes.as_chunks::<4>().0.iter().map(|word| u32::from_le_bytes(*word)).collect();
+    let features = take(word(20)?, 8)?.as_chunks::<8>().0.iter().map(|feature| u64::from_le_bytes(*feature)).collect();
+    let weights = words(take(word(24)?, 4)?);
+    let tokens = word(0)?;
+    rest.len().is_multiple_of(4).then(|| StoredSketch { tokens, identity, features, weights, sketch: words(rest) })
 }
 
 /// A hash of what decides about a sketch, without what only decides about pairs.

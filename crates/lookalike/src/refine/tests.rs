@@ -3,7 +3,6 @@
 use std::borrow::Cow;
 
 use super::*;
-use crate::config::Method;
 use crate::page::{Body, Markup};
 
 fn words(topic: u32, count: u32) -> String {
@@ -30,7 +29,7 @@ fn texts() -> Vec<String> {
 
 #[test]
 fn groups_come_in_the_order_of_their_best_rank() {
-    let refiner = Refiner::new(Config::for_method(Method::Bloom)).unwrap();
+    let refiner = Refiner::new(Refiner::defaults(Method::Bloom)).unwrap();
     let folded = refiner.fold(&sketches(&refiner, &texts()));
     let shape: Vec<(usize, Vec<(usize, Relation)>)> = folded
         .groups
@@ -53,7 +52,7 @@ fn groups_come_in_the_order_of_their_best_rank() {
 #[test]
 fn every_method_folds_copies_and_no_strangers() {
     for method in Method::ALL {
-        let refiner = Refiner::new(Config::for_method(method)).unwrap();
+        let refiner = Refiner::new(Refiner::defaults(method)).unwrap();
         let texts = [words(1, 500), words(2, 500), words(1, 500), String::new(), String::new()];
         let folded = refiner.fold(&sketches(&refiner, &texts));
         let bests: Vec<usize> = folded.groups.iter().map(|group| group.best).collect();
@@ -67,7 +66,7 @@ fn chains_are_folded_only_on_request() {
     // Each has half of the one before it.
     let part = |from: u32| (from..from + 4).map(|topic| words(topic, 300)).collect::<String>();
     let list = [part(10), part(11), part(12), part(13)];
-    let star = Refiner::new(Config { threshold: 0.6, ..Config::for_method(Method::Bloom) }).unwrap();
+    let star = Refiner::new(Config { threshold: 0.6, ..Refiner::defaults(Method::Bloom) }).unwrap();
     let folded = star.fold(&sketches(&star, &list));
     assert!(folded.groups.len() > 1, "{folded:?}");
     assert!(folded.groups.iter().flat_map(|group| &group.others).all(|fold| fold.similarity >= 0.6));
@@ -78,7 +77,7 @@ fn chains_are_folded_only_on_request() {
 #[test]
 fn stored_sketches_fold_like_texts() {
     for method in Method::ALL {
-        let refiner = Refiner::new(Config::for_method(method)).unwrap();
+        let refiner = Refiner::new(Refiner::defaults(method)).unwrap();
         let fresh = sketches(&refiner, &texts());
         let text = |sketch: &Option<StoredSketch>| sketch.as_ref().unwrap().to_text(refiner.config());
         let stored: Vec<_> = fresh.iter().map(|sketch| refiner.read_sketch(&text(sketch)).ok()).collect();
@@ -89,7 +88,7 @@ fn stored_sketches_fold_like_texts() {
 
 #[test]
 fn golden_sketch_and_foreign_ones() {
-    let refiner = Refiner::new(Config { filter_bits: 64, ..Config::for_method(Method::Bloom) }).unwrap();
+    let refiner = Refiner::new(Config { filter_bits: 64, ..Refiner::defaults(Method::Bloom) }).unwrap();
     let made = sketches(&refiner, &["one two three four five six seven eight nine".to_owned()]);
     let text = made[0].as_ref().unwrap().to_text(refiner.config());
     assert_eq!(text, GOLDEN);
@@ -113,4 +112,25 @@ fn golden_sketch_and_foreign_ones() {
     }
 }
 
-const GOLDEN: &str = "";
+const GOLDEN: &str = "1.bloom.4abcec6b5fa9db37.090000003db32e6a376ed917a72b456238636f7603000000000000007e5c9a68b2c339190f262c126f5b2498c322d1ece69501ef1088001800a08603";
+
+#[test]
+fn filters_rule_out_nothing_that_is_similar() {
+    let refiner =
+        Refiner::new(Config { threshold: 0.4, filter_bits: 256, ..Refiner::defaults(Method::Bloom) }).unwrap();
+    // Texts that share more and more with each other, in filters that are far too full.
+    let list: Vec<String> =
+        (0..24).map(|n| (n % 5..n % 5 + 1 + n % 7).map(|topic| words(topic, 60)).collect()).collect();
+    let sketches = sketches(&refiner, &list);
+    let links = refiner.links(&sketches);
+    let mut near = 0;
+    for right in 0..list.len() {
+        for left in 0..right {
+            let (a, b) = (sketches[left].as_ref().unwrap(), sketches[right].as_ref().unwrap());
+            let is_near = refiner.score(a, b).verdict == Verdict::Accepted;
+            near += usize::from(is_near);
+            assert_eq!(links.contains_key(&(left, right)), is_near || a.identity == b.identity, "{left} {right}");
+        }
+    }
+    assert!(near > 40, "{near}");
+}

@@ -13,7 +13,7 @@ const CONTEXT_WORDS: usize = 12;
 const SHOWN_WORDS: usize = 150;
 
 /// Words of each text that are set side by side.
-const MOST_WORDS_SIDE_BY_SIDE: usize = 12_000;
+pub(crate) const MOST_WORDS_SIDE_BY_SIDE: usize = 12_000;
 /// A run of shared words from this length on is part of the core.
 pub const CORE_WORDS: usize = 8;
 

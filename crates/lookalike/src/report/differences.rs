@@ -12,7 +12,7 @@ use regex::Regex;
 use serde::Serialize;
 
 use crate::page::{Body, RawPage};
-use crate::report::diff::{Hunk, hunks};
+use crate::report::diff::{Hunk, MOST_WORDS_SIDE_BY_SIDE, hunks};
 use crate::text::mask::{BY_KIND, Volatile};
 use crate::text::{PageReader, Scope, TextOptions, charset};
 
@@ -116,13 +116,18 @@ impl Differences {
 struct Looked {
     text: String,
     title: String,
-    /// The prose of it, with single spaces; nothing where no prose was found.
-    core: Option<String>,
+    /// What it is about, by each way to find it, with single spaces; nothing where none finds any.
+    cores: Vec<String>,
+    /// Its blocks that are long enough to say something.
+    paragraphs: Vec<String>,
     /// What its forms are filled with.
     forms: Vec<String>,
     tokens: Vec<u64>,
     url: String,
 }
+
+/// Shorter blocks are menus, captions, footers.
+const PARAGRAPH_CHARS: usize = 80;
 
 fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -134,9 +139,16 @@ fn look(page: &RawPage<'_>) -> Looked {
     let read = whole.read(page);
     let (tokens, title) = (read.tokens.to_vec(), squeeze(read.title.unwrap_or_default()));
     let title = if title.is_empty() { page.title.as_deref().map(squeeze).unwrap_or_default() } else { title };
-    let mut reader = PageReader::new(TextOptions { scope: Scope::Core, content: true, ..TextOptions::default() });
-    let read = reader.read(page);
-    let core = (read.scope == Some(Scope::Core)).then(|| squeeze(read.content));
+    // The blocks that read like prose, and what a reader view would show: each has some of the frame at times.
+    let mut cores = Vec::new();
+    for scope in [Scope::Core, Scope::Main] {
+        let mut reader = PageReader::new(TextOptions { scope, content: true, ..TextOptions::default() });
+        let read = reader.read(page);
+        if read.scope.is_some_and(|scope| scope != Scope::Page) {
+            cores.push(squeeze(read.content));
+        }
+    }
+    let paragraphs = text.lines().map(squeeze).filter(|block| block.chars().count() >= PARAGRAPH_CHARS).collect();
     let body = match &page.body {
         Body::Text(text) => text.to_string(),
         Body::Bytes(bytes) => charset::decode(bytes, page.charset.as_deref()).text.into_owned(),
@@ -144,27 +156,35 @@ fn look(page: &RawPage<'_>) -> Looked {
     Looked {
         text,
         title,
-        core,
+        cores,
+        paragraphs,
         forms: forms(&body),
         tokens,
         url: page.url.as_deref().unwrap_or_default().to_lowercase(),
     }
 }
 
+#[allow(clippy::expect_used)] // the patterns are constants; a test compiles them all
+fn pattern(text: &str) -> Regex {
+    Regex::new(text).expect("a valid pattern")
+}
+
 /// The values of form fields, in their order.
 fn forms(html: &str) -> Vec<String> {
-    static INPUT: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r#"(?is-u)<input\b[^>]*?\bvalue\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))|<textarea\b[^>]*>(.*?)</textarea|<option\b[^>]*\bselected\b[^>]*>([^<]*)"#).ok()
+    static INPUT: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r#"(?is)<input\b[^>]*?\bvalue\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s>]+))|<textarea\b[^>]*>(.*?)</textarea|<option\b[^>]*\bselected\b[^>]*>([^<]*)"#,
+        )
     });
-    static HIDDEN: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r#"(?is-u)type\s*=\s*["']?(?:hidden|submit|button|image)"#).ok());
-    let (Some(input), Some(hidden)) = (&*INPUT, &*HIDDEN) else { return Vec::new() };
-    let values = input.captures_iter(html).filter(|found| {
+    static HIDDEN: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r#"(?is)type\s*=\s*["']?(?:hidden|submit|button|image)"#));
+    let values = INPUT.captures_iter(html).filter(|found| {
         let whole = found.get(0).map_or("", |all| all.as_str());
+        let is_input = whole.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("<input"));
         // What the visitor cannot fill in is no form to him.
         let rest = found.get(0).map_or("", |all| &html[all.end()..]);
         let tag_end = rest.find('>').map_or("", |end| &rest[..end]);
-        !(hidden.is_match(whole) || (whole.starts_with("<input") && hidden.is_match(tag_end)))
+        !(HIDDEN.is_match(whole) || (is_input && HIDDEN.is_match(tag_end)))
     });
     values
         .map(|found| {
@@ -184,7 +204,9 @@ pub fn classify(left: &RawPage<'_>, right: &RawPage<'_>) -> Differences {
         if forms_differ {
             differences.kinds.insert(Difference::Form);
         } else if left.tokens != right.tokens {
-            differences.kinds.insert(Difference::Invisible);
+            // What lies behind the words that are compared is not known to be invisible.
+            let is_cut = words > MOST_WORDS_SIDE_BY_SIDE && left.text != right.text;
+            differences.kinds.insert(if is_cut { Difference::MainItem } else { Difference::Invisible });
         }
         return differences;
     }
@@ -223,25 +245,26 @@ fn volatile(hunk: &Hunk, left_url: &str, right_url: &str) -> Option<Difference> 
     kinds.into_iter().find(|&kind| filled.iter().all(|(text, _)| is_covered(kind, hunk, text)))
 }
 
-/// Whether every word is a URL, or a part of the page's own one.
+/// Whether every word is a URL or a host, or the page's own host or path without what belongs to it.
 fn is_url(text: &str, own: &str) -> bool {
-    static SHAPE: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i-u)^(?:[a-z][a-z0-9+.-]*://\S+|www\.\S+|(?:[a-z0-9-]+\.)+(?:com|org|net|edu|gov|info|biz|io|co|[a-z]{2})(?:[:/]\S*)?)$").ok()
-    });
+    static SHAPE: LazyLock<Regex> =
+        LazyLock::new(|| pattern(r"(?i)^(?:[a-z][a-z0-9+.-]*://\S+|www\.\S+|(?:[a-z0-9-]+\.)+[a-z]{2,}(?:[:/]\S*)?)$"));
+    let bare = own.split_once("://").map_or(own, |(_, rest)| rest);
+    let host = bare.split(['/', '?', '#']).next().unwrap_or_default();
+    let name = host.strip_prefix("www.").unwrap_or(host);
+    let label = name.split('.').next().unwrap_or_default();
     let part = |word: &str| {
         let word = word.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
-        let is_part = word.len() >= 3
-            && own.split(|c: char| !c.is_alphanumeric() && c != '-' && c != '.').any(|piece| {
-                piece == word
-                    || piece.strip_prefix("www.") == Some(&word)
-                    || piece.split('.').any(|label| label == word)
-            });
-        is_part
-            || SHAPE.as_ref().is_some_and(|shape| shape.is_match(&word))
-                && word.contains(['/', '.'])
-                && !word.chars().all(|c| c.is_ascii_digit() || c == '.')
+        // A single word of a path may be what the page is about; the name of the site is not.
+        let is_own = word.len() >= 3 && (word == name || word == label || word == bare.trim_end_matches('/'));
+        is_own || (SHAPE.is_match(&word) && word.chars().any(char::is_alphabetic) && !is_number_with_unit(&word))
     };
     text.split_whitespace().all(|word| part(word) || !word.chars().any(char::is_alphanumeric))
+}
+
+/// `3.5mm` has the shape of a host.
+fn is_number_with_unit(word: &str) -> bool {
+    word.chars().next().is_some_and(|first| first.is_ascii_digit()) && !word.contains('/')
 }
 
 /// Whether every word of one side belongs to a thing of this kind, seen with the words around it.
@@ -262,20 +285,30 @@ fn is_covered(kind: Difference, hunk: &Hunk, side: &str) -> bool {
 }
 
 fn spans(kind: Difference, line: &str) -> Vec<std::ops::Range<usize>> {
-    static SERVER: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i-u)\b(?:served (?:by|from)|server(?: name)?|host(?:name)?|node|backend|machine|worker|instance|cluster member)\s*(?:[:=#]|is)?\s*[a-z0-9][a-z0-9.-]*\d[a-z0-9.-]*|\b(?:web|www|srv|app|node|server|cache|proxy|mirror|frontend|backend|fe|be|vm|ip)[-_]?\d+(?:[.-][a-z0-9.-]+)?\b").ok()
+    static SERVER: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:served (?:by|from)|server(?: name)?|host(?:name)?|node|backend|machine|worker|instance|cluster member)\s*(?:[:=#]|is)?\s*[a-z0-9][a-z0-9.-]*\d[a-z0-9.-]*|\b(?:web|www|srv|app|node|server|cache|proxy|mirror|frontend|backend|fe|be|vm|ip)[-_]?\d+(?:[.-][a-z0-9.-]+)?\b",
+        )
     });
-    static TOOK: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i-u)\b\d+(?:[.,]\d+)?(?:e-\d+)?\s?(?:µs|us|ms|msecs?|milliseconds?|s|secs?|seconds?)\b|\b(?:in|took|time:?|seconds:?)\s+\d+\.\d{2,}\b").ok()
+    static TOOK: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b\d+(?:[.,]\d+)?(?:e-\d+)?\s?(?:µs|us|ms|msecs?|milliseconds?|s|secs?|seconds?)\b|\b(?:in|took|time:?|seconds:?)\s+\d+\.\d{2,}\b",
+        )
     });
-    static COUNTED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i-u)\b(?:visitors?|visits?|views?|hits?|reads?|read|viewed|visited|downloaded|accessed|online|counter|comments?|replies|votes?|members|guests?|users|posts|times|number|no\.?|nr\.?)(?:\s+(?:today|now|number|no\.?|nr\.?|online|since|is|was|of))*\s*[:#(]?\s*\d[\d,.]*\b|\b\d[\d,.]*(?:st|nd|rd|th)?\)?\s+(?:(?:unique|registered|total|page|people|persons?|other|active|guest)\s+)*(?:visitors?|visits?|views?|hits?|reads?|times|comments?|replies|votes?|members|guests?|users|online|downloads|likes|shares|people|persons?)\b").ok()
+    static COUNTED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:visitors?|visits?|views?|hits?|reads?|read|viewed|visited|downloaded|accessed|online|counter|comments?|replies|votes?|members|guests?|users|posts|times|number|no\.?|nr\.?)(?:\s+(?:today|now|number|no\.?|nr\.?|online|since|is|was|of))*\s*[:#(]?\s*\d[\d,.]*\b|\b\d[\d,.]*(?:st|nd|rd|th)?\)?\s+(?:(?:unique|registered|total|page|people|persons?|other|active|guest)\s+)*(?:visitors?|visits?|views?|hits?|reads?|times|comments?|replies|votes?|members|guests?|users|online|downloads|likes|shares|people|persons?)\b",
+        )
     });
-    static NAMED: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i-u)\b(?:session|sess|sid|message|msg|mail|request|req|trace|transaction|ticket|reference|ref|token|nonce|order|build|revision|rev|id|uuid|guid|key)(?:[ _-]?(?:id|no\.?|number|nr\.?|key|token))?\s*[:=#]?\s*[<(\[]?[a-z0-9][a-z0-9_.@:-]*\d[a-z0-9_.@:-]*|\b[0-9a-z]*(?:\d[a-z]+\d|[a-z]\d+[a-z]+\d|\d[a-z]\d)[0-9a-z]{4,}\b|\b\d{9,}\b|\b(?:[0-9a-f]{2,}[-_]){2,}[0-9a-f]+\b").ok()
+    static NAMED: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:session|sess|sid|message|msg|mail|request|req|trace|transaction|ticket|reference|ref|token|nonce|order|build|revision|rev|id|uuid|guid|key)(?:[ _-]?(?:id|no\.?|number|nr\.?|key|token))?\s*[:=#]?\s*[<(\[]?[a-z0-9][a-z0-9_.@:-]*\d[a-z0-9_.@:-]*|\b[0-9a-z]*(?:\d[a-z]+\d|[a-z]\d+[a-z]+\d|\d[a-z]\d)[0-9a-z]{4,}\b|\b\d{9,}\b|\b(?:[0-9a-f]{2,}[-_]){2,}[0-9a-f]+\b",
+        )
     });
-    static AGO: LazyLock<Option<Regex>> = LazyLock::new(|| {
-        Regex::new(r"(?i-u)\b(?:(?:an?|\d+)\s+(?:second|minute|hour|day|week|month|year)s?\s+ago|today|yesterday|just now)\b|\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b,?|\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|(?:©|\(c\)|copyright)\s*(?:19|20)\d{2}(?:\s*[-–]\s*(?:19|20)\d{2})?|\b(?:19|20)\d{12}\b").ok()
+    static AGO: LazyLock<Regex> = LazyLock::new(|| {
+        pattern(
+            r"(?i)\b(?:(?:an?|\d+)\s+(?:second|minute|hour|day|week|month|year)s?\s+ago|today|yesterday|just now)\b|\b(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?\b,?|\b(?:jan(?:uary)?|feb(?:ruary)?|march|april|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)\b|(?:©|\(c\)|copyright)\s*(?:19|20)\d{2}(?:\s*(?:-|–)\s*(?:19|20)\d{2})?|\b(?:19|20)\d{12}\b",
+        )
     });
     let mut found = Vec::new();
     let mut add = |pattern: &Regex| found.extend(pattern.find_iter(line).map(|found| found.range()));
@@ -288,7 +321,7 @@ fn spans(kind: Difference, line: &str) -> Vec<std::ops::Range<usize>> {
         _ => (None, &SERVER),
     };
     volatile.into_iter().flat_map(known).for_each(&mut add);
-    own.as_ref().into_iter().for_each(&mut add);
+    add(own);
     found
 }
 
@@ -298,21 +331,35 @@ const MINOR_SHARE: f64 = 0.03;
 
 /// Whether what is left lies in what the page is about.
 fn item(rest: &[&Hunk], left: &Looked, right: &Looked, words: usize) -> Difference {
-    if left.title != right.title
-        && rest.iter().any(|hunk| touches(&left.title, &hunk.left) || touches(&right.title, &hunk.right))
-    {
+    let titles_touched = rest.iter().any(|hunk| touches(&left.title, &hunk.left) || touches(&right.title, &hunk.right));
+    if titles_touched && !share_a_part(&left.title, &right.title) {
         return Difference::MainItem;
     }
-    let is_minor = match (&left.core, &right.core) {
-        (Some(left), Some(right)) => {
-            !rest.iter().any(|hunk| is_inside(hunk, &hunk.left, left) || is_inside(hunk, &hunk.right, right))
-        }
-        _ => {
-            let differing: usize = rest.iter().map(|hunk| hunk.words).sum();
-            differing <= MINOR_WORDS && (differing as f64) <= MINOR_SHARE * words as f64
-        }
+    let is_minor = if left.cores.is_empty() || right.cores.is_empty() {
+        let differing: usize = rest.iter().map(|hunk| hunk.words).sum();
+        differing <= MINOR_WORDS && (differing as f64) <= MINOR_SHARE * words as f64
+    } else {
+        let inside = |hunk: &Hunk, side: &str, page: &Looked| {
+            page.cores.iter().all(|core| is_inside(hunk, side, core))
+                && page.paragraphs.iter().any(|text| is_inside(hunk, side, text))
+        };
+        !rest.iter().any(|hunk| inside(hunk, &hunk.left, left) || inside(hunk, &hunk.right, right))
     };
     if is_minor { Difference::MinorItem } else { Difference::MainItem }
+}
+
+/// What stands between the parts of a title.
+const SEPARATORS: [&str; 7] = [" - ", " – ", " — ", " | ", " :: ", " » ", " · "];
+
+/// Whether two titles are the same but for what a site adds to all of its titles.
+fn share_a_part(left: &str, right: &str) -> bool {
+    let parts = |title: &str| -> Vec<String> {
+        let parts = SEPARATORS.iter().fold(title.to_owned(), |title, mark| title.replace(mark, "\n"));
+        parts.lines().map(|part| part.trim().to_lowercase()).filter(|part| !part.is_empty()).collect()
+    };
+    let right = parts(right);
+    // The first part is the page's own; the last one is often the site's.
+    parts(left).first().is_some_and(|part| right.contains(part))
 }
 
 /// Whether a title has a word of a difference that means something.
@@ -322,17 +369,26 @@ fn touches(title: &str, side: &str) -> bool {
         .any(|word| title.split_whitespace().any(|known| known == word))
 }
 
+/// Words of a difference that are enough to find it in the prose.
+const WINDOW: usize = 6;
+
 /// Whether one side of a difference stands in the prose of its page.
 fn is_inside(hunk: &Hunk, side: &str, core: &str) -> bool {
-    let side = squeeze(side);
-    if side.is_empty() {
+    let words: Vec<&str> = side.split_whitespace().collect();
+    if words.is_empty() {
         return false;
     }
-    let last = |text: &str| text.split_whitespace().next_back().unwrap_or_default().to_owned();
-    let first = |text: &str| text.split_whitespace().next().unwrap_or_default().to_owned();
-    let with_before = format!("{} {side}", last(&hunk.before));
-    let with_after = format!("{side} {}", first(&hunk.after));
-    core.contains(with_before.trim())
-        || core.contains(with_after.trim())
-        || (side.split(' ').count() >= 3 && core.contains(&side))
+    if words.len() >= WINDOW {
+        return words.windows(WINDOW).any(|window| core.contains(&window.join(" ")));
+    }
+    // Few words may stand anywhere: those around them say where.
+    let before: Vec<&str> = hunk.before.split_whitespace().collect();
+    let after: Vec<&str> = hunk.after.split_whitespace().collect();
+    let near = WINDOW - words.len();
+    let with_before = [&before[before.len().saturating_sub(near)..], &words[..]].concat().join(" ");
+    let with_after = [&words[..], &after[..near.min(after.len())]].concat().join(" ");
+    core.contains(&with_before) || core.contains(&with_after)
 }
+
+#[cfg(test)]
+mod tests;

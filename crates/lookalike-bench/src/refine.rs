@@ -1,0 +1,109 @@
+//! Folding a list of results, against MinHash of datasketch in all pairs.
+//!
+//! The same 80 results of 10 kB in one file for both; each reads the file and times what comes behind that.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use lookalike::config::Method;
+use lookalike::page::{Body, Markup, RawPage};
+use lookalike::refine::{Refiner, StoredSketch};
+use lookalike_bench::corpus::Random;
+
+const RESULTS: usize = 80;
+const BYTES: usize = 10_000;
+const ROUNDS: usize = 20;
+
+/// Results of which every fourth is a near-duplicate of the one before it.
+fn results() -> Vec<String> {
+    let mut random = Random(5);
+    let mut texts: Vec<String> = Vec::new();
+    for number in 0..RESULTS {
+        let mut text = String::new();
+        if number % 4 == 3 {
+            text.clone_from(&texts[number - 1]);
+            let at = text.char_indices().nth(BYTES / 2).map_or(0, |place| place.0);
+            text.insert_str(at, " and this is new here, ");
+        }
+        while text.len() < BYTES {
+            let word: String = (0..2 + random.below(8))
+                .map(|_| char::from(b'a' + u8::try_from(random.below(26)).unwrap_or(0)))
+                .collect();
+            text.push_str(&word);
+            text.push(if random.below(12) == 0 { '\n' } else { ' ' });
+        }
+        texts.push(text);
+    }
+    texts
+}
+
+/// Measures and prints.
+///
+/// # Errors
+/// When the peer cannot be installed or run.
+pub fn run(work: &Path) -> Result<()> {
+    fs::create_dir_all(work)?;
+    let texts = results();
+    let file = work.join("results.json");
+    fs::write(&file, serde_json::to_string(&texts)?)?;
+    let refiner = Refiner::new(Refiner::defaults(Method::Bloom))?;
+    let sketch = || {
+        let mut sketcher = refiner.sketcher();
+        texts
+            .iter()
+            .map(|text| {
+                let page = RawPage::new(Body::Text(Cow::Borrowed(text)), Markup::Text);
+                Some(refiner.sketch(&page, &mut sketcher))
+            })
+            .collect::<Vec<Option<StoredSketch>>>()
+    };
+    let best = |work: &mut dyn FnMut()| {
+        let mut least = f64::INFINITY;
+        for _ in 0..ROUNDS {
+            let started = Instant::now();
+            work();
+            least = least.min(started.elapsed().as_secs_f64());
+        }
+        least
+    };
+    let mut groups = 0;
+    let whole = best(&mut || groups = refiner.fold(&sketch()).groups.len());
+    let stored = sketch();
+    let folding = best(&mut || groups = refiner.fold(&stored).groups.len());
+    let carried: Vec<String> = stored.iter().flatten().map(|sketch| sketch.to_text(refiner.config())).collect();
+    let parsing = best(&mut || {
+        let read: Vec<Option<StoredSketch>> = carried.iter().map(|text| refiner.read_sketch(text).ok()).collect();
+        groups = refiner.fold(&read).groups.len();
+    });
+    ensure!(groups == RESULTS - RESULTS / 4, "{groups} groups instead of {}", RESULTS - RESULTS / 4);
+
+    let peer = peer(work, &file)?;
+    println!("{RESULTS} results of {BYTES} bytes, {groups} groups; one thread, the best of {ROUNDS} rounds");
+    println!();
+    println!("| job | ms | |");
+    println!("|---|---|---|");
+    println!("| refine, nothing precomputed | {:.2} | 1/{:.0} of datasketch |", whole * 1e3, peer / whole);
+    println!("| refine, sketches in memory | {:.3} | |", folding * 1e3);
+    println!("| refine, sketches as text in the results | {:.3} | |", parsing * 1e3);
+    println!("| datasketch MinHash(128), all pairs | {:.1} | |", peer * 1e3);
+    Ok(())
+}
+
+fn peer(work: &Path, file: &Path) -> Result<f64> {
+    let venv = work.join("datasketch-venv");
+    let python = venv.join("bin/python");
+    if !python.exists() {
+        ensure!(Command::new("python3").args(["-m", "venv"]).arg(&venv).status()?.success(), "no virtual environment");
+        let pip = Command::new(&python).args(["-m", "pip", "install", "--quiet", "datasketch"]).status()?;
+        ensure!(pip.success(), "datasketch cannot be installed");
+    }
+    let script = work.join("datasketch_all_pairs.py");
+    fs::write(&script, include_str!("../peers/datasketch_all_pairs.py"))?;
+    let ran = Command::new(&python).arg(&script).arg(file).output()?;
+    ensure!(ran.status.success(), "{}", String::from_utf8_lossy(&ran.stderr));
+    String::from_utf8_lossy(&ran.stdout).trim().parse().context("datasketch said no number")
+}

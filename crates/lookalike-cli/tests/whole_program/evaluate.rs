@@ -1,0 +1,267 @@
+//! `lookalike evaluate`: clusters, pairs, audit.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{Ran, dedup, documents, lookalike, newsroom, run, write_jsonl};
+
+fn evaluate(arguments: &[&str], directory: &Path) -> Ran {
+    run(lookalike().arg("evaluate").args(arguments).current_dir(directory))
+}
+
+/// The small corpus and its gold standard: a topic is a cluster.
+fn labelled(directory: &Path) {
+    let documents = documents();
+    write_jsonl(&directory.join("pages.jsonl"), &documents);
+    let topic = |id: &str| id.split('-').next().unwrap_or(id).to_owned();
+    let rows: String = documents
+        .iter()
+        .map(|document| {
+            let kind = if document.id.contains("-copy") { "copy" } else { "other" };
+            format!("{}\t{}\t{kind}\n", document.id, topic(&document.id))
+        })
+        .collect();
+    fs::write(directory.join("gold.tsv"), format!("page\tcluster\tkind\n{rows}")).unwrap();
+}
+
+fn json(ran: &Ran) -> Value {
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    serde_json::from_str(&ran.stdout).unwrap()
+}
+
+#[test]
+fn every_method_is_judged_with_its_cost() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    labelled(at);
+    let all = ["clusters", "--gold", "gold.tsv", "pages.jsonl", "--equal-recall", "shingle"];
+    let told = evaluate(&all, at);
+    assert_eq!(told.code, 0, "{}", told.stderr);
+    let found = json(&evaluate(&[&all[..], &["--json"]].concat(), at));
+    let methods = found["methods"].as_array().unwrap();
+    assert_eq!(methods.len(), 8);
+    // 20 copies, 30 near ones and 12 long ones beside 60 topics.
+    let sizes = (0..60u64).map(|t| 1 + u64::from(t % 3 == 0) + u64::from(t % 2 == 0) + u64::from(t % 5 == 0));
+    assert_eq!(found["gold_pairs"], sizes.map(|size| size * (size - 1) / 2).sum::<u64>());
+    for row in methods {
+        let name = row["method"].as_str().unwrap();
+        assert!(told.stdout.contains(name));
+        assert_eq!(row["pairs"]["wrong"], 0, "{name}: no two topics are alike");
+        assert!(row["pairs"]["recall"].as_f64().unwrap() > 0.2, "{name}: copies at least");
+        // These words have no antecedents among them.
+        assert!(name == "spotsigs" || row["cost"]["bytes_a_page"].as_f64().unwrap() > 0.0, "{name}");
+        assert!(row["best"]["pairs"]["f1"].as_f64().unwrap() >= row["pairs"]["f1"].as_f64().unwrap() - 1e-12, "{name}");
+        let halves = &row["halves"];
+        let halves = [&halves["chosen_on"]["gold"], &halves["tested_on"]["gold"]].map(|half| half.as_u64().unwrap());
+        assert_eq!(halves[0] + halves[1], found["gold_pairs"].as_u64().unwrap());
+        assert!(halves[0] > 10 && halves[1] > 10, "{halves:?}");
+        assert_eq!(row["equal_recall"]["with"], "shingle");
+        assert!(row["kinds"]["between kinds"]["gold"].as_u64().unwrap() > 0);
+        // A stricter threshold finds no more.
+        let found: Vec<u64> = row["sweep"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|cut| cut["pairs"]["correct"].as_u64().unwrap() + cut["pairs"]["wrong"].as_u64().unwrap())
+            .collect();
+        assert!(found.is_sorted_by(|a, b| a >= b), "{name}: {found:?}");
+    }
+    let minhash = &methods[0];
+    assert_eq!(minhash["pairs"]["recall"], 1.0, "every pair of a topic has a similarity above 0.7");
+    for score in ["adjusted_rand", "exact_sets", "cluster_f1"] {
+        assert_eq!(minhash["clusters"][score], 1.0, "{score}");
+    }
+    assert_eq!(minhash["strict"]["recall"], 1.0);
+    let of_sites = ["same_site", "different_site"].map(|split| minhash[split]["gold"].as_u64().unwrap_or_default());
+    assert_eq!(of_sites[0] + of_sites[1], found["gold_pairs"].as_u64().unwrap());
+}
+
+#[test]
+fn the_report_has_every_plot_and_names_its_paper() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    labelled(at);
+    let ran = evaluate(&["clusters", "--gold", "gold.tsv", "pages.jsonl", "--report", "report.html"], at);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let page = fs::read_to_string(at.join("report.html")).unwrap();
+    assert!(
+        !page.contains("http://") && !page.contains("https://") && !page.contains("<script"),
+        "one file, no network"
+    );
+    let plots = page.matches("<svg ").count();
+    assert_eq!(page.matches("Corresponds to: ").count(), plots);
+    for title in [
+        "Precision against recall, all methods",
+        "bloom: precision and recall against the threshold",
+        "How many near-duplicates a page has",
+        "Term differences of accepted pairs",
+        "Equal bits of pairs with equal supershingles",
+        "Combined: precision against",
+        "Precision and recall by n-gram length",
+        "SimHash at each distance",
+        "Spot signatures by the number of antecedents",
+        "Spot signatures by spot distance",
+        "Spot signatures: recall by threshold and way of matching",
+        "Spot signatures: how the index grows",
+        "Spot signatures: mistakes in each batch",
+    ] {
+        assert!(page.contains(title), "{title}");
+    }
+    let beside: Value = serde_json::from_slice(&fs::read(at.join("report.json")).unwrap()).unwrap();
+    assert_eq!(beside["experiments"]["ngrams"].as_array().map(Vec::len), Some(16));
+    assert_eq!(beside["experiments"]["spots"]["matching"].as_array().map(Vec::len), Some(4));
+}
+
+#[test]
+fn gold_that_makes_no_sense_is_refused_with_the_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    labelled(at);
+    fs::write(at.join("two.tsv"), "t1\t1\nt2\t1\nt1\t2\n").unwrap();
+    let two = evaluate(&["clusters", "--gold", "two.tsv", "pages.jsonl"], at);
+    assert_eq!(two.code, 2);
+    assert!(two.stderr.contains("two.tsv: line 3: 't1' is in cluster '2' here and in '1' in line 1"), "{}", two.stderr);
+    fs::write(at.join("missing.tsv"), "t1\t1\nt2\t1\nnowhere\t1\n").unwrap();
+    let missing = evaluate(&["clusters", "--gold", "missing.tsv", "pages.jsonl", "--method", "minhash"], at);
+    assert_eq!(missing.code, 2);
+    assert!(
+        missing.stderr.contains("1 of the 3 judged pages") && missing.stderr.contains("line 3: nowhere"),
+        "{}",
+        missing.stderr
+    );
+    let allowed =
+        evaluate(&["clusters", "--gold", "missing.tsv", "pages.jsonl", "--method", "minhash", "--allow-missing"], at);
+    assert!(allowed.code == 0 && allowed.stdout.contains("1 judged pages are not in the input"), "{}", allowed.stdout);
+    let wrong = evaluate(&["clusters", "--gold", "gold.tsv", "pages.jsonl", "--method", "md5"], at);
+    assert!(wrong.code == 2 && wrong.stderr.contains("'md5' is no method"), "{}", wrong.stderr);
+    let none = evaluate(&["clusters", "--gold", "none.tsv", "pages.jsonl"], at);
+    assert!(none.stderr.contains("none.tsv: no such file"), "{}", none.stderr);
+}
+
+#[test]
+fn gold_pairs_and_found_clusters() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    labelled(at);
+    fs::write(at.join("pairs.tsv"), "left\tright\tlabel\nt0\tt0-copy\t2\nt0\tt1\t0\nt2\tt2-near\t1\nt7\tt9\t1\n")
+        .unwrap();
+    let found =
+        json(&evaluate(&["clusters", "--gold", "pairs.tsv", "pages.jsonl", "--method", "minhash", "--json"], at));
+    let row = &found["methods"][0];
+    assert_eq!(
+        (&row["pairs"]["correct"], &row["pairs"]["wrong"], &row["pairs"]["gold"]),
+        (&2.into(), &0.into(), &3.into())
+    );
+    assert!(row["clusters"].is_null(), "pairs are no clusters");
+
+    assert_eq!(dedup(&[&at.join("pages.jsonl")], &at.join("out"), &[]).code, 0);
+    let ours = json(&evaluate(&["clusters", "--gold", "gold.tsv", "--found", "out", "--json"], at));
+    assert_eq!(ours["clusters"]["adjusted_rand"], 1.0);
+    fs::write(at.join("theirs.jsonl"), "{\"id\": \"t0\", \"cluster\": \"x\"}\n").unwrap();
+    let theirs = evaluate(&["clusters", "--gold", "gold.tsv", "--found", "theirs.jsonl"], at);
+    assert!(theirs.code == 2 && theirs.stderr.contains("are in no found cluster"), "{}", theirs.stderr);
+}
+
+#[test]
+fn pairs_of_texts() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let documents = documents();
+    let text = |id: &str| documents.iter().find(|document| document.id == id).unwrap().text.clone();
+    let line = |a: &str, b: &str, label: u32| {
+        serde_json::json!({"text_a": text(a), "text_b": text(b), "label": label, "theirs": label}).to_string()
+    };
+    let lines = [line("t0", "t0-near", 2), line("t0", "t0-copy", 3), line("t0", "t1", 0), line("t2", "t9", 0)];
+    fs::write(at.join("pairs.jsonl"), lines.join("\n")).unwrap();
+    let found = json(&evaluate(&["pairs", "pairs.jsonl", "--score-field", "theirs", "--json"], at));
+    let rows = found["methods"].as_array().unwrap();
+    assert_eq!((&found["pairs"], &found["positive"]), (&4.into(), &2.into()));
+    // A changed word in 120 leaves no supershingle, and there are no antecedents here.
+    let is_wordy = |row: &&Value| !["spotsigs", "shingle", "bloom"].contains(&row["method"].as_str().unwrap());
+    assert!(rows.iter().filter(is_wordy).all(|row| row["ranked"]["area"] == 1.0), "{rows:?}");
+    assert_eq!(rows[0]["method"], "theirs");
+    fs::write(at.join("bad.jsonl"), format!("{}\n{{\"text_a\": \"x\"}}\n", lines[0])).unwrap();
+    let bad = evaluate(&["pairs", "bad.jsonl"], at);
+    assert!(
+        bad.code == 2 && bad.stderr.contains("bad.jsonl: line 2: has no text in the field 'text_b'"),
+        "{}",
+        bad.stderr
+    );
+    let one_kind = evaluate(&["pairs", "pairs.jsonl", "--positive", "9"], at);
+    assert!(one_kind.stderr.contains("0 of 4 pairs have a grade of 9 or more"), "{}", one_kind.stderr);
+}
+
+#[test]
+fn a_person_judges_a_result() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    assert_eq!(dedup(&[&newsroom()], &at.join("out"), &["--url-field", "url"]).code, 0);
+    let sample = evaluate(&["audit", "out", "--page", "audit.html", "--sample", "30"], at);
+    assert_eq!(sample.code, 0, "{}", sample.stderr);
+    let page = fs::read_to_string(at.join("audit.html")).unwrap();
+    let again = evaluate(&["audit", "out", "--page", "again.html", "--sample", "30"], at);
+    assert_eq!((again.code, fs::read_to_string(at.join("again.html")).unwrap()), (0, page.clone()), "the same sample");
+    let mut pairs = Vec::new();
+    for section in page.split("<section ").skip(1) {
+        let attribute = |name: &str| section.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap();
+        pairs.push((attribute("data-left").to_owned(), attribute("data-right").to_owned()));
+    }
+    assert_eq!(pairs.len(), 30);
+    assert!(page.contains("the program sees:"));
+    // Whoever judges calls everything of the same name the same story.
+    let name = |id: &str| id.rsplit('/').next().unwrap().to_owned();
+    let lines: Vec<String> = pairs
+        .iter()
+        .enumerate()
+        .map(|(number, (left, right))| {
+            let verdict = if number == 0 {
+                "undecided"
+            } else if name(left) == name(right) {
+                "correct"
+            } else {
+                "incorrect"
+            };
+            serde_json::json!({"left": left, "right": right, "verdict": verdict, "reason": "form"}).to_string()
+        })
+        .collect();
+    fs::write(at.join("judgments.jsonl"), lines.join("\n")).unwrap();
+    let said = evaluate(&["audit", "out", "--judgments", "judgments.jsonl", "--target", "0.5"], at);
+    assert_eq!(said.code, 0, "{}", said.stderr);
+    assert!(
+        said.stdout.contains("precision of the near-duplicates:")
+            && said.stdout.contains("undecided because of: form 1"),
+        "{}",
+        said.stdout
+    );
+    let found = json(&evaluate(&["audit", "out", "--judgments", "judgments.jsonl", "--target", "0.5", "--json"], at));
+    let strata = found["strata"].as_array().unwrap();
+    let judged: u64 = strata
+        .iter()
+        .map(|row| ["correct", "incorrect", "undecided"].map(|key| row[key].as_u64().unwrap()).iter().sum::<u64>())
+        .sum();
+    assert_eq!(judged, 30);
+    assert!(strata.iter().all(|row| {
+        let (low, high) = (row["interval"][0].as_f64().unwrap(), row["interval"][1].as_f64().unwrap());
+        (low..=high).contains(&row["precision"].as_f64().unwrap())
+    }));
+    assert!(found["suggestion"]["threshold"].as_f64().is_some(), "{found}");
+
+    fs::write(
+        at.join("wrong.jsonl"),
+        format!("{}\n{{\"left\": \"a\", \"right\": \"b\", \"verdict\": \"correct\"}}\n", lines[0]),
+    )
+    .unwrap();
+    let wrong = evaluate(&["audit", "out", "--judgments", "wrong.jsonl"], at);
+    assert!(
+        wrong.code == 2 && wrong.stderr.contains("wrong.jsonl: line 2: the result has no page 'a'"),
+        "{}",
+        wrong.stderr
+    );
+    fs::write(at.join("wrong.jsonl"), "{\"left\": \"a\", \"right\": \"b\", \"verdict\": \"perhaps\"}\n").unwrap();
+    let wrong = evaluate(&["audit", "out", "--judgments", "wrong.jsonl"], at);
+    assert!(wrong.stderr.contains("line 1: is no judgment"), "{}", wrong.stderr);
+    let no_result = evaluate(&["audit", ".", "--page", "x.html"], at);
+    assert!(no_result.code == 1 && no_result.stderr.contains("is no whole lookalike result"), "{}", no_result.stderr);
+}

@@ -1,0 +1,488 @@
+//! `lookalike refine`, `lookalike transfer`, `lookalike dedup --against`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::common::{Document, Ran, dedup, documents, fates, lookalike, run, shared_data, summary, table, write_jsonl};
+
+fn ours(arguments: &[&str], directory: &Path) -> Ran {
+    run(lookalike().args(arguments).current_dir(directory))
+}
+
+fn results() -> Vec<Value> {
+    let wanted = ["t0", "t1", "t0-near", "t2", "t0-copy", "t2-near"];
+    let documents = documents();
+    let find = |id: &&str| documents.iter().find(|document| document.id == **id).unwrap().clone();
+    let of = |document: Document| json!({"id": document.id, "url": document.url, "title": format!("About {}", document.id), "text": document.text});
+    wanted.iter().map(find).map(of).collect()
+}
+
+/// The ids of each group.
+fn groups(value: &Value) -> Vec<Vec<String>> {
+    let id = |row: &Value| row["id"].as_str().unwrap_or_default().to_owned();
+    let of = |group: &Value| {
+        let others = group["others"].as_array().unwrap().iter().map(id);
+        std::iter::once(id(group)).chain(others).collect()
+    };
+    value["groups"].as_array().unwrap().iter().map(of).collect()
+}
+
+const FOLDED: [&[&str]; 3] = [&["t0", "t0-near", "t0-copy"], &["t1"], &["t2", "t2-near"]];
+
+#[test]
+fn every_form_of_results_is_folded_the_same() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let hits: Vec<Value> =
+        results().into_iter().map(|row| json!({"_id": row["id"], "_score": 1.5, "_source": {"url": row["url"], "page": {"body": row["text"]}}})).collect();
+    let renamed: Vec<Value> =
+        results().into_iter().map(|row| json!({"id": row["id"], "link": row["url"], "content": row["text"]})).collect();
+    let forms = [
+        ("own.json", json!({"query": "q", "results": results()}), vec![]),
+        ("list.json", Value::Array(results()), vec![]),
+        ("searxng.json", json!({"query": "q", "number_of_results": 6, "results": renamed}), vec![]),
+        (
+            "elastic.json",
+            json!({"took": 3, "hits": {"total": {"value": 6}, "hits": hits}}),
+            vec!["--text-field", "page.body"],
+        ),
+    ];
+    for (name, form, flags) in forms {
+        fs::write(at.join(name), form.to_string()).unwrap();
+        for method in ["bloom", "minhash"] {
+            let ran = ours(&[&["refine", name, "--json", "--method", method], &flags[..]].concat(), at);
+            assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
+            let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+            assert_eq!(groups(&value), FOLDED, "{name} by {method}");
+            assert_eq!(value["near_duplicates"]["top_10"], 0.5);
+            let copy = &value["groups"][0]["others"][1];
+            assert_eq!(
+                (&copy["relation"], &copy["similarity"], &copy["rank"]),
+                (&"exact".into(), &1.0.into(), &5.into())
+            );
+        }
+    }
+    let told = ours(&["refine", "own.json"], at);
+    assert!(
+        told.stdout.contains("   1. About t0")
+            && told.stdout.contains("6 results in 3 groups")
+            && told.stdout.contains("50 % of the first 6"),
+        "{}",
+        told.stdout
+    );
+    let top = ours(&["refine", "own.json", "--depth", "2"], at);
+    assert!(top.stdout.contains("2 results in 2 groups"), "{}", top.stdout);
+    let plot = ours(&["refine", "own.json", "--report", "lists.html"], at);
+    assert_eq!(plot.code, 0, "{}", plot.stderr);
+    let page = fs::read_to_string(at.join("lists.html")).unwrap();
+    assert!(page.contains("Jain et al. 2005, Figure 4") && page.matches("<svg ").count() == 2);
+    assert!(at.join("lists.json").exists());
+}
+
+#[test]
+fn a_run_is_folded_with_its_corpus_sketches_and_fingerprints() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    write_jsonl(&at.join("corpus.jsonl"), &documents());
+    let lines: Vec<String> = results()
+        .iter()
+        .enumerate()
+        .map(|(rank, row)| format!("7 Q0 {} {} {} tag", row["id"].as_str().unwrap(), rank + 1, 9 - rank))
+        .collect();
+    fs::write(at.join("run.txt"), lines.join("\n")).unwrap();
+    let ran = ours(&["refine", "run.txt", "--corpus", "corpus.jsonl", "--run", "folded.txt", "--json"], at);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let value: Value = serde_json::from_str(&ran.stdout).unwrap();
+    assert_eq!(groups(&value["lists"][0]), FOLDED);
+    assert_eq!(
+        fs::read_to_string(at.join("folded.txt")).unwrap(),
+        "7 Q0 t0 1 9 tag\n7 Q0 t1 2 8 tag\n7 Q0 t2 3 6 tag\n"
+    );
+
+    let made = ours(&["refine", "run.txt", "--corpus", "corpus.jsonl", "--write-sketches", "sketches.json"], at);
+    assert_eq!(made.code, 0, "{}", made.stderr);
+    let stored = ours(&["refine", "sketches.json", "--json"], at);
+    assert_eq!(groups(&serde_json::from_str(&stored.stdout).unwrap()), FOLDED, "without any text");
+    let foreign = ours(&["refine", "sketches.json", "--method", "minhash"], at);
+    assert!(
+        foreign.code == 2 && foreign.stderr.contains("result 1: its sketch is a sketch of bloom"),
+        "{}",
+        foreign.stderr
+    );
+
+    assert_eq!(ours(&["index", "build", "index", "corpus.jsonl", "-q"], at).code, 0);
+    let by_index = ours(&["refine", "run.txt", "--method", "simhash", "--sketches", "index", "--json"], at);
+    let value: Value = serde_json::from_str(&by_index.stdout).unwrap();
+    assert_eq!(groups(&value["lists"][0])[0][..1], ["t0"], "{}", by_index.stderr);
+    assert!(groups(&value["lists"][0])[0].contains(&"t0-copy".to_owned()));
+}
+
+#[test]
+fn results_that_cannot_be_folded_are_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    for (name, text, complaint) in [
+        ("empty.json", "{\"results\": []}", "the list of results is empty"),
+        ("no-text.json", "{\"results\": [{\"url\": \"a\"}, {\"url\": \"b\"}]}", "none of the 2 results has a text"),
+        ("other.json", "{\"answer\": 42}", "has no list of results"),
+        ("broken.json", "{\"results\": [", "is not JSON"),
+        ("short.txt", "7 Q0 a 1 1.0 tag\n7 Q0 b 2\n", "line 2: has 4 columns; a TREC run has six"),
+        ("rank.txt", "7 Q0 a first 1.0 tag\n", "line 1: the rank 'first' is no number"),
+        ("nothing.txt", "\n", "is empty"),
+        ("run.txt", "7 Q0 a 1 1.0 tag\n", "say where they are: --corpus"),
+    ] {
+        fs::write(at.join(name), text).unwrap();
+        let ran = ours(&["refine", name], at);
+        assert_eq!(ran.code, 2, "{name}: {}", ran.stderr);
+        assert!(ran.stderr.contains(name) && ran.stderr.contains(complaint), "{name}: {}", ran.stderr);
+    }
+    let mut some = results();
+    some.push(json!({"url": "http://x.org/"}));
+    fs::write(at.join("some.json"), json!({"results": some}).to_string()).unwrap();
+    let ran = ours(&["refine", "some.json"], at);
+    assert!(
+        ran.code == 3 && ran.stderr.contains("1 results had no text") && ran.stdout.contains("7 results in 4 groups"),
+        "{}",
+        ran.stderr
+    );
+    let flag = ours(&["refine", "some.json", "--method", "simhash", "--threshold", "0.5"], at);
+    assert!(flag.code == 2 && flag.stderr.contains("--threshold is a similarity"), "{}", flag.stderr);
+}
+
+/// Two versions of a small site: words in changing frames, some pages renamed, changed, new or gone.
+fn versions(directory: &Path) {
+    let mut lines = [String::new(), String::new()];
+    let text = |topic: usize| crate::common::sentence(topic, 150);
+    for topic in 0..40 {
+        let page =
+            |id: String, url: String, text: String| json!({"id": id, "url": url, "text": text}).to_string() + "\n";
+        lines[0].push_str(&page(format!("a{topic}"), format!("http://www.a.org/p{topic}.html"), text(topic)));
+        let url = if topic % 2 == 0 {
+            format!("https://a.org/p{topic}.html")
+        } else {
+            format!("https://b.net/new/{}", topic * 7)
+        };
+        let text = match topic % 4 {
+            // The same, changed a little, replaced altogether.
+            0 | 1 => text(topic),
+            2 if topic % 8 == 2 => text(topic + 500),
+            _ => text(topic).replacen(" w", " changed w", 2),
+        };
+        if topic != 39 {
+            lines[1].push_str(&page(format!("b{topic}"), url, text));
+        }
+    }
+    fs::write(directory.join("a.jsonl"), &lines[0]).unwrap();
+    fs::write(directory.join("b.jsonl"), &lines[1]).unwrap();
+    let qrels: String =
+        (0..40).map(|topic| format!("{} 0 a{topic} {}\n", 100 + topic % 3, topic as i64 % 5 - 2)).collect();
+    fs::write(directory.join("qrels.txt"), qrels).unwrap();
+}
+
+#[test]
+fn judgments_are_carried_by_url_and_by_content() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    versions(at);
+    let base = ["transfer", "--qrels", "qrels.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "out"];
+    let ran = ours(&base, at);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rows = table(&at.join("out/mapping.parquet"));
+    let way: BTreeMap<&str, &str> = rows.iter().map(|row| (row["from_id"].as_str(), row["way"].as_str())).collect();
+    for topic in 0..39usize {
+        let id = format!("a{topic}");
+        let expected = match topic {
+            _ if topic % 8 == 2 => "url",
+            _ if topic % 2 == 0 => "both",
+            _ => "near",
+        };
+        assert_eq!(way.get(id.as_str()), Some(&expected), "{id}");
+    }
+    assert!(rows.iter().all(|row| row["to_id"][1..] == row["from_id"][1..]), "none to a page of another topic");
+    assert!(rows.iter().all(|row| !row["similarity"].is_empty() && !row["distance"].is_empty()));
+    let carried = fs::read_to_string(at.join("out/qrels.txt")).unwrap();
+    assert_eq!(carried.lines().count(), 39);
+    assert!(
+        carried.lines().any(|line| line == "100 0 b0 -2") && carried.lines().any(|line| line == "101 0 b7 0"),
+        "{carried}"
+    );
+    assert!(ran.stdout.contains("5 judged pages were carried over on their URL alone"), "{}", ran.stdout);
+    let report: Value = serde_json::from_slice(&fs::read(at.join("out/summary.json")).unwrap()).unwrap();
+    assert_eq!(
+        (&report["with_url"], &report["with_url_near"], &report["by_content_only"]),
+        (&20.into(), &15.into(), &19.into())
+    );
+    assert_eq!(report["ngrams"].as_array().map(Vec::len), Some(8));
+    assert!(fs::read_to_string(at.join("out/report.html")).unwrap().contains("ClueWeb slides"));
+
+    // The same bytes again, into the same directory.
+    let before = crate::common::contents(&at.join("out"));
+    assert_eq!(ours(&[&base[..], &["--threads", "1"]].concat(), at).code, 0);
+    assert_eq!(crate::common::contents(&at.join("out")), before);
+
+    assert_eq!(ours(&[&base[..], &["--verified-only"]].concat(), at).code, 0);
+    assert_eq!(fs::read_to_string(at.join("out/qrels.txt")).unwrap().lines().count(), 34);
+}
+
+#[test]
+fn indexes_are_corpora_too() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    versions(at);
+    for (index, pages) in [("ia", "a.jsonl"), ("ib", "b.jsonl")] {
+        assert_eq!(ours(&["index", "build", index, pages, "-q"], at).code, 0);
+    }
+    for (from, to) in [("ia", "ib"), ("a.jsonl", "ib"), ("ia", "b.jsonl")] {
+        let ran = ours(&["transfer", "--qrels", "qrels.txt", "--from", from, "--to", to, "--output", "out"], at);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let rows = table(&at.join("out/mapping.parquet"));
+        let same: BTreeSet<usize> =
+            rows.iter().filter(|row| row["way"] != "url").map(|row| row["from_id"][1..].parse().unwrap()).collect();
+        assert!((0..39).filter(|topic| topic % 4 < 2).all(|topic| same.contains(&topic)), "{from} to {to}: {same:?}");
+        assert!(rows.iter().all(|row| row["to_id"][1..] == row["from_id"][1..] && row["similarity"].is_empty()));
+    }
+}
+
+#[test]
+fn judgments_that_disagree_are_settled_and_listed() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let text = crate::common::sentence(1, 200);
+    let near = text.replacen(" w", " other w", 3);
+    let page = |id: &str, text: &str| json!({"id": id, "text": text}).to_string() + "\n";
+    fs::write(at.join("a.jsonl"), page("exact", &text) + &page("close", &near)).unwrap();
+    fs::write(at.join("b.jsonl"), page("target", &text)).unwrap();
+    fs::write(at.join("qrels.txt"), "1 0 close 4\n1 0 exact 1\n2 0 close 3\n").unwrap();
+    for (rule, first) in [("nearest", 1), ("highest", 4), ("lowest", 1)] {
+        let ran = ours(
+            &[
+                "transfer",
+                "--qrels",
+                "qrels.txt",
+                "--from",
+                "a.jsonl",
+                "--to",
+                "b.jsonl",
+                "--output",
+                "out",
+                "--on-conflict",
+                rule,
+            ],
+            at,
+        );
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert_eq!(
+            fs::read_to_string(at.join("out/qrels.txt")).unwrap(),
+            format!("1 0 target {first}\n2 0 target 3\n"),
+            "{rule}"
+        );
+        let listed = fs::read_to_string(at.join("out/conflicts.jsonl")).unwrap();
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        assert_eq!(
+            (&listed["topic"], &listed["to_id"], listed["from"].as_array().map(Vec::len)),
+            (&"1".into(), &"target".into(), Some(2))
+        );
+    }
+}
+
+#[test]
+fn judgments_that_make_no_sense_are_refused_with_the_line() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    versions(at);
+    for (text, complaint) in [
+        ("1 0 a1\n", "line 1: has 3 columns"),
+        ("1 0 a1 1\n1 0 a2 good\n", "line 2: the grade 'good' is no whole number"),
+        ("1 0 a1 1\n1 0 stranger -2\n", "line 2: stranger"),
+        ("1 a1 1 0.5 2\n", "five columns are those of prels"),
+    ] {
+        fs::write(at.join("bad.txt"), text).unwrap();
+        let ran =
+            ours(&["transfer", "--qrels", "bad.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "out"], at);
+        assert_eq!(ran.code, 2, "{}", ran.stderr);
+        assert!(ran.stderr.contains(complaint), "{}", ran.stderr);
+        assert!(!at.join("out").exists(), "nothing is left");
+    }
+    fs::write(at.join("bad.txt"), "1 0 a1 1\n1 0 stranger -2\n").unwrap();
+    let allowed = ours(
+        &[
+            "transfer",
+            "--qrels",
+            "bad.txt",
+            "--from",
+            "a.jsonl",
+            "--to",
+            "b.jsonl",
+            "--output",
+            "out",
+            "--allow-missing",
+        ],
+        at,
+    );
+    assert!(allowed.code == 0 && allowed.stdout.contains("1 of them not in A"), "{}", allowed.stdout);
+}
+
+#[test]
+fn what_another_corpus_has_is_dropped() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let all = documents();
+    let (first, second): (Vec<Document>, Vec<Document>) =
+        all.iter().cloned().partition(|document| !document.id.contains('-'));
+    write_jsonl(&at.join("first.jsonl"), &first);
+    // The second corpus has copies, near ones and long ones of the first, pages of its own, and an id of the first.
+    let mut second = second;
+    for topic in 900..905 {
+        second.push(Document {
+            id: format!("own{topic}"),
+            text: crate::common::sentence(topic, 120),
+            ..first[0].clone()
+        });
+    }
+    second.push(Document { id: "t1".to_owned(), text: crate::common::sentence(990, 120), ..first[0].clone() });
+    write_jsonl(&at.join("second.jsonl"), &second);
+    assert_eq!(dedup(&[&at.join("first.jsonl")], &at.join("seen"), &[]).code, 0);
+    assert_eq!(ours(&["index", "build", "index", "first.jsonl", "-q"], at).code, 0);
+
+    for (against, flags) in [("seen", vec![]), ("index", vec!["--method", "simhash"])] {
+        let flags = [&["--against", against, "--jsonl"], &flags[..]].concat();
+        let ran = run(lookalike().args(["dedup", "second.jsonl", "--output", "out"]).args(&flags).current_dir(at));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let fates = fates(&at.join("out"));
+        for topic in 900..905 {
+            assert_ne!(fates[&format!("own{topic}")].0, "near", "{against}");
+        }
+        let rows = table(&at.join("out/against.parquet"));
+        let both: BTreeMap<&str, &str> =
+            rows.iter().map(|row| (row["id"].as_str(), row["against_id"].as_str())).collect();
+        assert!(both.iter().all(|(id, theirs)| id.starts_with(&format!("{theirs}-"))), "{both:?}");
+        assert!(
+            (0..60).filter(|topic| topic % 3 == 0).all(|topic| both.contains_key(format!("t{topic}-copy").as_str())),
+            "{against}: copies"
+        );
+        assert!(!both.contains_key("t1"), "the same id is not the same page");
+        let told = summary(&at.join("out"));
+        assert_eq!(told["pages"].as_u64(), Some(second.len() as u64), "theirs are not counted");
+        assert_eq!(told["against"]["dropped"].as_u64(), Some(rows.len() as u64));
+        let kept = fs::read_to_string(at.join("out/kept/second.jsonl")).unwrap();
+        assert_eq!(kept.lines().count() as u64, told["kept"].as_u64().unwrap());
+        assert!(at.join("out/against.jsonl").exists());
+        if against == "seen" {
+            assert_eq!(rows.len(), second.len() - 6, "minhash finds every copy, near one and long one");
+            // A result made against another can be clustered again.
+            let again = ours(&["recluster", "out", "--threshold", "0.9", "--output", "strict", "-q"], at);
+            assert_eq!(again.code, 0, "{}", again.stderr);
+        }
+        fs::remove_dir_all(at.join("out")).unwrap();
+    }
+    for (flags, complaint) in [
+        (vec!["--against", "index"], "use --method simhash"),
+        (vec!["--against", "."], "is neither a result of lookalike dedup nor an index"),
+        (vec!["--against", "index", "--method", "simhash", "--ngram", "4"], "made with another --ngram"),
+        (vec!["--against", "seen", "--method", "spotsigs", "--matching", "incremental"], "goes with --matching full"),
+        (vec!["--against", "seen", "--text-field", "body"], "that run read other fields"),
+    ] {
+        let ran = run(lookalike().args(["dedup", "second.jsonl", "--output", "out"]).args(&flags).current_dir(at));
+        assert!(ran.code == 2 && ran.stderr.contains(complaint), "{flags:?}: {}", ran.stderr);
+    }
+}
+
+/// The words of a manual page without its frame.
+fn body(html: &str) -> Vec<String> {
+    let start =
+        html.find("<div class=\"body\" role=\"main\">").or_else(|| html.find("<div class=\"content\" role=\"main\">"));
+    let rest = start.map_or(html, |start| &html[start..]);
+    let end = ["<div class=\"clearer\">", "<div class=\"sphinxsidebar", "<div class=\"bottomnav\""]
+        .iter()
+        .filter_map(|mark| rest.find(mark))
+        .min();
+    let mut words = String::new();
+    let mut inside = false;
+    for c in rest[..end.unwrap_or(rest.len())].chars() {
+        match c {
+            '<' => inside = true,
+            '>' => {
+                inside = false;
+                words.push(' ');
+            }
+            c if !inside => words.push(c),
+            _ => {}
+        }
+    }
+    words.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn judgments_of_real_manuals_survive_a_new_frame_and_new_urls() {
+    let Some(archive) = shared_data("llvm-docs-dev.tar.zst") else { return };
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let unpacked = std::process::Command::new("sh")
+        .arg("-c")
+        .arg(r#"zstd -d --long=27 -c "$0" | tar -x -C "$1""#)
+        .arg(&archive)
+        .arg(at)
+        .status()
+        .unwrap();
+    assert!(unpacked.success());
+    for project in ["clang", "llvm"] {
+        let mut bodies: [BTreeMap<String, Vec<String>>; 2] = Default::default();
+        for (number, (version, file)) in [("13", "a.jsonl"), ("14", "b.jsonl")].into_iter().enumerate() {
+            let root = at.join("llvm-docs").join(format!("{project}-{version}"));
+            let (mut lines, mut waiting) = (String::new(), vec![root.clone()]);
+            while let Some(folder) = waiting.pop() {
+                for entry in fs::read_dir(folder).unwrap() {
+                    let path = entry.unwrap().path();
+                    if path.is_dir() {
+                        waiting.push(path);
+                    } else if path.extension().is_some_and(|ending| ending == "html") {
+                        let html = String::from_utf8_lossy(&fs::read(&path).unwrap()).into_owned();
+                        let name = path.strip_prefix(&root).unwrap().to_string_lossy().into_owned();
+                        // Every URL of the second version is another.
+                        let url = if number == 0 {
+                            format!("http://docs.org/{name}")
+                        } else {
+                            format!("http://new.net/{}", name.len() * 7919 + bodies[1].len())
+                        };
+                        lines.push_str(
+                            &(json!({"id": format!("{number}/{name}"), "url": url, "html": html}).to_string() + "\n"),
+                        );
+                        bodies[number].insert(name, body(&html));
+                    }
+                }
+            }
+            fs::write(at.join(file), lines).unwrap();
+        }
+        let qrels: String = bodies[0]
+            .keys()
+            .enumerate()
+            .map(|(number, name)| format!("{} 0 0/{name} {}\n", number % 50, number % 4))
+            .collect();
+        fs::write(at.join("qrels.txt"), qrels).unwrap();
+        let ran =
+            ours(&["transfer", "--qrels", "qrels.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "out"], at);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let carried: BTreeSet<(String, String)> = table(&at.join("out/mapping.parquet"))
+            .into_iter()
+            .filter(|row| row["carried"] == "true")
+            .map(|row| (row["from_id"][2..].to_owned(), row["to_id"][2..].to_owned()))
+            .collect();
+        let unchanged: Vec<&String> =
+            bodies[0].iter().filter(|(name, body)| bodies[1].get(*name) == Some(body)).map(|row| row.0).collect();
+        println!("{project}: {} pages, {} unchanged, {} carried", bodies[0].len(), unchanged.len(), carried.len());
+        assert!(unchanged.len() > if project == "llvm" { 300 } else { 10 });
+        for name in unchanged {
+            assert!(carried.contains(&(name.clone(), name.clone())), "{project}: {name} was not carried over");
+        }
+        // A page may go to a page of another name only if that says the same: most of the words of one are in the other.
+        for (from, to) in carried.iter().filter(|row| row.0 != row.1) {
+            let (left, right): (BTreeSet<&String>, BTreeSet<&String>) =
+                (bodies[0][from].iter().collect(), bodies[1][to].iter().collect());
+            let shared = left.intersection(&right).count() as f64 / left.len().min(right.len()).max(1) as f64;
+            assert!(shared > 0.6, "{project}: {from} went to {to}, {shared}");
+        }
+    }
+}
