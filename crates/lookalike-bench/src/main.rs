@@ -1,6 +1,7 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
 mod crawl;
+mod evaluation;
 mod hamming;
 mod labelled_tables;
 mod peers;
@@ -73,6 +74,12 @@ enum Command {
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
     },
+    /// Every method on the labelled sets, into docs/evaluation.md
+    Evaluation {
+        /// Where the reports go
+        #[arg(long, default_value = "target/bench/evaluation")]
+        work: PathBuf,
+    },
     /// Folding a list of search results, against datasketch
     Refine {
         /// Where the peer's virtual environment goes
@@ -94,6 +101,7 @@ fn main() -> Result<()> {
         Command::CrawlRead { what, file } => crawl::read(what, &file),
         Command::Hamming(arguments) => hamming::run(&arguments),
         Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
+        Command::Evaluation { work } => evaluation::run(&work),
         Command::Refine { work } => refine::run(&work),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),

@@ -65,6 +65,13 @@ fn print(out: &mut impl Write, found: &Audit, arguments: &AuditArguments) -> io:
         }
         None => writeln!(out, "no near-duplicate was judged, so nothing is known of their precision")?,
     }
+    if found.covered < 1.0 && found.precision.is_some() {
+        writeln!(
+            out,
+            "  of {:.1} % of them nothing was judged: this says nothing of those strata",
+            (1.0 - found.covered) * 100.0
+        )?;
+    }
     if let Some(recall) = found.recall_of_near_misses {
         writeln!(out, "of all pairs down to the near misses that are the same, {:.1} % were found", recall * 100.0)?;
     }

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anyhow::Result;
 use lookalike::config::Config;
+use lookalike::error::Error;
 use lookalike::evaluate::gold::{Gold, GoldColumns};
 use lookalike::evaluate::metrics::Counts;
 use lookalike::evaluate::pairs::{self, PairEvaluation, PairFields};
@@ -84,7 +85,7 @@ fn precision(counts: &Counts) -> String {
 
 /// A threshold, without digits that say nothing.
 fn number(value: f64) -> String {
-    let text = format!("{value:.3}");
+    let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
@@ -221,9 +222,12 @@ fn print_equal_recall(out: &mut impl Write, found: &Evaluation) -> io::Result<()
 }
 
 fn of_found(arguments: &ClustersArguments, path: &Path) -> Result<Ending> {
+    if arguments.told.report.is_some() {
+        return Err(Error::Usage("--report is about methods that are run; --found runs none".to_owned()).into());
+    }
     let columns = columns(&arguments.columns);
     let gold = Gold::read(&arguments.gold, &columns, arguments.positive)?;
-    let found = found_clusters(path, &columns)?;
+    let found = found_clusters(path, &GoldColumns { kind: None, site: None, ..columns })?;
     let (scores, missing) = evaluate_found(&gold, &found, arguments.allow_missing)?;
     let mut out = io::stdout().lock();
     if arguments.told.json {

@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 use crate::Ending;
 use crate::dedup::{available_threads, cluster_mode};
 use crate::method::method;
+use crate::names::ClusterName;
 use crate::search_args::RefineArguments;
 
 /// The tops of a list for which the share of near-duplicates is told, as in the paper.
@@ -81,6 +82,13 @@ fn by_index(arguments: &RefineArguments, refiner: &Refiner, read: &Lists, index:
         ))
         .into());
     }
+    if arguments.report.is_some() || arguments.write_sketches.is_some() || arguments.cluster != ClusterName::Star {
+        return Err(Error::Usage(
+            "--report, --write-sketches and --cluster need texts or sketches; an index has fingerprints only"
+                .to_owned(),
+        )
+        .into());
+    }
     let found = lookalike::refine::by_fingerprints(read, index, refiner.config())?;
     let without = found.without;
     tell(arguments, refiner, read, &found.lists, without)
@@ -121,7 +129,8 @@ fn tell(
     }
     if without > 0 {
         // The answer is out; this is beside it.
-        writeln!(io::stderr(), "{without} results had no text and stay by themselves")?;
+        let what = if arguments.sketches.is_some() { "text or sketch" } else { "text" };
+        writeln!(io::stderr(), "{without} results had no {what} and stay by themselves")?;
         return Ok(Ending::Skipped);
     }
     Ok(Ending::Done)
@@ -243,5 +252,6 @@ fn write_sketches(
         .collect();
     let text = serde_json::to_string_pretty(&json!({"results": records}))? + "\n";
     std::fs::write(path, text).with_context(|| format!("{}: cannot write", path.display()))?;
-    Ok(Ending::Done)
+    let is_whole = sketches.iter().flatten().all(Option::is_some);
+    Ok(if is_whole { Ending::Done } else { Ending::Skipped })
 }

@@ -40,6 +40,14 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
     if !arguments.talking.quiet {
         print(&mut io::stdout().lock(), &report, arguments)?;
     }
+    if report.skipped > 0 {
+        writeln!(
+            io::stderr(),
+            "{} records could not be used and were passed over (--log lists them)",
+            thousands(report.skipped)
+        )?;
+        return Ok(Ending::Skipped);
+    }
     Ok(Ending::Done)
 }
 

@@ -23,8 +23,8 @@ use crate::page_table::PageTable;
 use crate::parallel::in_order;
 use crate::pipeline::{Outcome, Run, thread_pool};
 use crate::read::compression::Compression;
-use crate::read::{Batch, Reading, STDIN, Source, known_source};
-use crate::report::read_back::{self, StoredPages, StoredSummary};
+use crate::read::{Batch, Format, Reading, STDIN, Source, known_source};
+use crate::report::read_back::{self, StoredPages, StoredSummary, is_index};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::{self, Earlier, Findings, kept};
@@ -33,7 +33,7 @@ use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
 /// What stays as it is.
-const CARRIED_OVER: [&str; 9] = [
+const CARRIED_OVER: [&str; 7] = [
     "pages.parquet",
     "pairs.parquet",
     "near_misses.parquet",
@@ -41,8 +41,6 @@ const CARRIED_OVER: [&str; 9] = [
     "pages.jsonl",
     "pairs.jsonl",
     "near_misses.jsonl",
-    "against.parquet",
-    "against.jsonl",
 ];
 
 /// Clusters the pairs of the result in `directory` whose similarity is at least `threshold`;
@@ -124,6 +122,8 @@ fn again(
         let chosen = run.assign(reading, &pages, &sets, &order, &verified.pairs, threshold)?;
         Ok((fates(&sets, &chosen, &pages.tokens, run.config.min_tokens), smallest_ids(&pages, &sets, &verified.pairs)?))
     })?;
+    // A stricter threshold gives no page another counterpart: it keeps its own, or is kept.
+    let against_names = ids.against_names(directory)?;
     let skipped = count_skipped(directory)?;
     let findings = Findings {
         config: run.config,
@@ -156,7 +156,7 @@ fn again(
             tables: stored.tables,
             size_filter: stored.size_filter,
         }),
-        against: None,
+        against: stored.against.as_ref().map(|against| (Path::new(&against.path), &against_names)),
     };
     let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
         for name in CARRIED_OVER {
@@ -190,6 +190,10 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
                 "this result was made from standard input, which cannot be read again; run lookalike dedup with the new threshold"
                     .to_owned(),
             ));
+        }
+        if is_index(display) {
+            sources.push(Source::in_memory(display, Vec::new(), Some(Format::Jsonl))?);
+            continue;
         }
         let (source, bytes) = match files.get(display.as_str()) {
             Some(file) => (known_source(display, &file.name, Some(file.format))?, Some(file.bytes)),

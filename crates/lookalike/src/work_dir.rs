@@ -19,7 +19,7 @@ pub(crate) const READ_PREFIX: &str = "read-";
 pub(crate) const READ_KEY: &str = "read-key";
 /// What a result consists of, in the order in which it is put into place; the last one makes it
 /// whole.
-pub const RESULT_FILES: [&str; 18] = [
+pub const RESULT_FILES: [&str; 15] = [
     "pages.parquet",
     "clusters.parquet",
     "pairs.parquet",
@@ -34,11 +34,11 @@ pub const RESULT_FILES: [&str; 18] = [
     "report.html",
     "against.parquet",
     "against.jsonl",
-    "qrels.txt",
-    "mapping.parquet",
-    "conflicts.jsonl",
     "summary.json",
 ];
+/// The same for judgments that were carried over.
+pub const TRANSFER_FILES: [&str; 5] =
+    ["qrels.txt", "mapping.parquet", "conflicts.jsonl", "report.html", "summary.json"];
 
 /// An output directory that this run holds.
 #[derive(Debug)]
@@ -51,6 +51,8 @@ pub struct WorkDir {
     holds_result: bool,
     /// Whether there is something that a later run could go on with.
     can_resume: AtomicBool,
+    /// What the result consists of.
+    files: &'static [&'static str],
     /// Held while we live.
     _lock: File,
 }
@@ -62,12 +64,20 @@ impl WorkDir {
     /// # Errors
     /// If it holds something else, another run is in it, or it cannot be written.
     pub fn open(output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
+        WorkDir::open_for(&RESULT_FILES, output, force, resume)
+    }
+
+    /// The same for a result that consists of other files.
+    ///
+    /// # Errors
+    /// As [`open`](Self::open).
+    pub fn open_for(files: &'static [&'static str], output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
         let exists = output.exists();
         if exists && !output.is_dir() {
             let reason = "exists and is no directory; choose another --output".to_owned();
             return Err(Error::BadResult { path: output.to_path_buf(), reason });
         }
-        let holds_result = exists && is_ours(output)?;
+        let holds_result = exists && is_ours(output, files)?;
         if exists && !holds_result && !force {
             return Err(Error::OutputNotOurs { path: output.to_path_buf() });
         }
@@ -95,7 +105,8 @@ impl WorkDir {
             }
         }
         let can_resume = AtomicBool::new(resume && work.join(READ_KEY).exists());
-        let directory = WorkDir { output: output.to_path_buf(), work, made, holds_result, can_resume, _lock: lock };
+        let directory =
+            WorkDir { output: output.to_path_buf(), work, made, holds_result, can_resume, files, _lock: lock };
         directory.clear(resume)?;
         Ok(directory)
     }
@@ -138,7 +149,7 @@ impl WorkDir {
         if self.holds_result {
             remove(&self.output.join("summary.json"))?;
         }
-        for name in RESULT_FILES {
+        for name in self.files {
             let (from, to) = (self.work.join(name), self.output.join(name));
             if from.exists() || self.holds_result {
                 remove(&to)?;
@@ -167,15 +178,17 @@ impl Drop for WorkDir {
 }
 
 /// Whether a directory is empty or holds a result of ours, whole or begun.
-fn is_ours(output: &Path) -> Result<bool> {
+fn is_ours(output: &Path, files: &[&str]) -> Result<bool> {
     let mut names = Vec::new();
     for entry in fs::read_dir(output).map_err(Error::io(output, "read"))? {
         names.push(entry.map_err(Error::io(output, "read"))?.file_name().to_string_lossy().into_owned());
     }
-    let known = |name: &String| name == WORK || RESULT_FILES.contains(&name.as_str());
+    let known = |name: &String| name == WORK || files.contains(&name.as_str());
     let signed = fs::read(output.join("summary.json")).is_ok_and(|bytes| {
         serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|summary| summary.get("lookalike").is_some())
     });
+    // A result of another kind is not ours to replace.
+    let signed = signed && names.iter().any(|name| name == files[1]);
     Ok(names.is_empty() || signed || (names.iter().any(|name| name == WORK) && names.iter().all(known)))
 }
 

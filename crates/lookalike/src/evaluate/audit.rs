@@ -18,7 +18,7 @@ use crate::method::Plan;
 use crate::page::{PageId, ScoredPair};
 use crate::report::diff::{Piece, pieces};
 use crate::report::differences::{Differences, classify};
-use crate::report::read_back::{StoredPages, StoredSummary};
+use crate::report::read_back::{self, StoredPages, StoredSummary};
 use crate::report::stored_pages;
 use crate::spill::Scratch;
 use crate::text::{PageReader, TextOptions};
@@ -87,8 +87,12 @@ impl Population {
             let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.site.site(url));
             sites.push(site.map(|site| xxh3_64(site.as_bytes())));
         }
+        let has_text = |page: PageId| !read_back::is_index(&stored.sources[stored.pages.place(page).source as usize]);
         for (name, accepted) in [("pairs.parquet", true), ("near_misses.parquet", false)] {
             for pair in stored.ids.pairs(directory, name)? {
+                if !has_text(pair.left) || !has_text(pair.right) {
+                    continue; // a row of an index, which nobody can look at
+                }
                 let same = sites[pair.left as usize].zip(sites[pair.right as usize]).map(|(a, b)| a == b);
                 strata.entry(Stratum::new(accepted, pair.similarity, same)).or_default().push(pair);
             }
@@ -202,10 +206,12 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
         });
     }
     let count = pairs.len();
+    let drawn_ids: String = pairs.iter().map(|pair| format!("{}\t{}\n", pair.left.id, pair.right.id)).collect();
     let plan = Plan::new(&population.summary.config);
     let html = AuditPage {
         pairs,
-        key: format!("lookalike-audit-{}-{seed}-{sample}", population.summary.config_hash),
+        // Another sample is another page, whatever it is called.
+        key: format!("lookalike-audit-{:016x}", xxh3_64(drawn_ids.as_bytes())),
         directory: directory.display().to_string(),
         rule: plan.rule(&population.summary.config, population.summary.config.threshold),
         version: env!("CARGO_PKG_VERSION"),
@@ -248,6 +254,8 @@ pub struct Audit {
     pub suggestion: Option<Suggestion>,
     /// The precision that was wanted.
     pub target: f64,
+    /// Share of the near-duplicates that are in strata of which something was judged.
+    pub covered: f64,
 }
 
 /// Judgments of a stratum.
@@ -353,8 +361,11 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
         row.precision = row.correct as f64 / row.judged() as f64;
         row.interval = wilson(row.correct, row.judged());
     }
+    // Where something else than the similarity decides, near misses stay out at any similarity.
+    let has_threshold = population.summary.config.method.has_threshold();
     let rows: Vec<JudgedRow> = judged
         .iter()
+        .filter(|(key, _)| has_threshold || place[*key].0.accepted)
         .map(|(key, judgment)| {
             let (stratum, pair) = place[key];
             let score = &scores[stratum];
@@ -369,6 +380,10 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
     let accepted = population.strata.iter().filter(|row| row.0.accepted).flat_map(|row| row.1);
     let weakest = accepted.map(|pair| pair.similarity).fold(f64::INFINITY, f64::min);
     let strata: Vec<StratumScores> = scores.into_values().collect();
+    let accepted_pairs = |wanted: &dyn Fn(&Stratum) -> bool| {
+        let rows = population.strata.iter().filter(|(stratum, _)| stratum.accepted && wanted(stratum));
+        rows.map(|row| row.1.len() as f64).sum::<f64>()
+    };
     let (accepted, missed): (Vec<&StratumScores>, Vec<&StratumScores>) =
         strata.iter().partition(|row| row.stratum.accepted);
     let true_pairs = |rows: &[&StratumScores]| rows.iter().map(|row| row.precision * row.pairs as f64).sum::<f64>();
@@ -377,6 +392,8 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
         precision: stratified(&accepted),
         recall_of_near_misses: (!missed.is_empty() && found + lost > 0.0).then(|| found / (found + lost)),
         suggestion: suggest(&rows, target, weakest),
+        covered: accepted_pairs(&|stratum| strata.iter().any(|row| row.stratum == *stratum))
+            / accepted_pairs(&|_| true).max(1.0),
         strata,
         reasons,
         target,
@@ -428,7 +445,9 @@ fn suggest(rows: &[JudgedRow], target: f64, weakest: f64) -> Option<Suggestion> 
     };
     let mut levels: Vec<f64> = rows.iter().filter(|row| !row.is_held_back).map(|row| row.similarity).collect();
     levels.sort_by(f64::total_cmp);
-    let threshold = levels.into_iter().find(|&at| precision(at, false).is_some_and(|found| found >= target))?;
+    // Rounded down, so that what was chosen by is still accepted when the number is typed.
+    let mut levels = levels.into_iter().map(|level| (level * 1000.0).floor() / 1000.0);
+    let threshold = levels.find(|&at| precision(at, false).is_some_and(|found| found >= target))?;
     let tested: Vec<&JudgedRow> = rows.iter().filter(|row| row.is_held_back && row.similarity >= threshold).collect();
     let correct = tested.iter().filter(|row| row.is_correct).count() as u64;
     Some(Suggestion {

@@ -205,6 +205,9 @@ impl Gold {
             let name = columns.cluster.as_deref().unwrap_or("cluster");
             lines.wrong(line, format!("has no field '{name}' (--cluster-column names another)"))
         })?;
+        if cluster.trim().is_empty() || id.is_empty() {
+            return Err(lines.wrong(line, "names no page, or no cluster: leave pages without a judgment out"));
+        }
         let cluster = self.cluster(cluster, names);
         let known = self.pages.len();
         let page = self.page(id, line) as usize;
@@ -224,7 +227,8 @@ impl Gold {
                 return Err(lines.wrong(line, format!("has no field '{name}', which {flag} names")));
             }
         }
-        let (kind, site) = (kind.map(str::to_owned), site.map(str::to_owned));
+        let named = |text: Option<&str>| text.filter(|text| !text.trim().is_empty()).map(str::to_owned);
+        let (kind, site) = (named(kind), named(site));
         let page = &mut self.pages[page];
         (page.cluster, page.kind, page.site) = (Some(cluster), kind, site);
         Ok(())
@@ -270,12 +274,10 @@ fn table_row(content: &str, line: usize, header: Option<&[&str]>) -> Result<Row,
 fn json_row(content: &str, line: usize) -> Result<Row, String> {
     let value: Value = serde_json::from_str(content).map_err(|error| format!("is not JSON: {error}"))?;
     let Value::Object(object) = value else { return Err("is not a JSON object".to_owned()) };
-    let cells = object.into_iter().filter_map(|(name, value)| {
-        Some(match value {
-            Value::String(text) => (name, text),
-            Value::Null => return None,
-            other => (name, other.to_string()),
-        })
+    let cells = object.into_iter().map(|(name, value)| match value {
+        Value::String(text) => (name, text),
+        Value::Null => (name, String::new()),
+        other => (name, other.to_string()),
     });
     Ok(Row { line, cells: cells.collect() })
 }

@@ -69,10 +69,15 @@ impl<'g> Labels<'g> {
             let example =
                 stored.pages.id(0).map(|id| format!("; the input's ids look like '{id}'")).unwrap_or_default();
             return Err(Error::Usage(format!(
-                "{} of the {} judged pages are not in the input{example}:\n{}{rest}\nuse --allow-missing to judge by the others alone",
+                "{} of the {} judged pages are not in the input{example}:\n{}{rest}\n{}",
                 labels.missing,
                 gold.pages.len(),
                 names.join("\n"),
+                if labels.missing == gold.pages.len() {
+                    "so there is nothing to judge by"
+                } else {
+                    "use --allow-missing to judge by the others alone"
+                }
             )));
         }
         labels.find_sites(stored, rule)?;
@@ -109,6 +114,11 @@ impl<'g> Labels<'g> {
             }
             None => Some(self.gold.pages[a as usize].cluster? == self.gold.pages[b as usize].cluster?),
         }
+    }
+
+    /// Whether anything is known of a page.
+    pub(super) fn is_judged(&self, page: PageId) -> bool {
+        self.judged[page as usize].is_some()
     }
 
     /// All pairs that belong together.

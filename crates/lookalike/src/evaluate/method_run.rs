@@ -143,7 +143,10 @@ pub(super) fn loosest(config: &Config) -> Config {
         Method::Projection | Method::Combined | Method::Routed => {
             let loose = config.sketch_bits - config.sketch_bits * 54 / 384;
             config.set_bits(loose.min(config.bits));
-            config.same_site_bits = loose.min(config.same_site_bits);
+            // As far below as by default, so that both thresholds can be moved together.
+            let shift = Config::for_method(Method::Routed);
+            let same_site = loose.saturating_sub(shift.bits - shift.same_site_bits);
+            config.same_site_bits = same_site.min(config.same_site_bits).max(1);
         }
         Method::Simhash => config.radius = config.radius.max(12),
     }
@@ -188,6 +191,12 @@ pub(super) fn nearest(method: Method) -> f64 {
     }
 }
 
+/// How many equal bits fewer pairs of one site need, beside their supershingles.
+pub(super) fn same_site_shift() -> f64 {
+    let defaults = Config::for_method(Method::Routed);
+    f64::from(defaults.bits - defaults.same_site_bits)
+}
+
 impl MethodRun {
     /// What decides about a pair; larger is nearer.
     pub(super) fn value(&self, pair: &ScoredPair, is_same_site: bool) -> f64 {
@@ -196,10 +205,7 @@ impl MethodRun {
             Method::Shingle | Method::Projection | Method::Combined => pair.score,
             Method::Simhash => -pair.score,
             // Pairs of one site have a threshold of their own, as far below the other as by default.
-            Method::Routed if is_same_site => {
-                let defaults = Config::for_method(Method::Routed);
-                pair.score + f64::from(defaults.bits - defaults.same_site_bits)
-            }
+            Method::Routed if is_same_site => pair.score + same_site_shift(),
             Method::Routed => pair.score,
         }
     }

@@ -30,7 +30,7 @@ use crate::page::{PageId, ScoredPair};
 use crate::report::read_back;
 use gold::{Gold, GoldColumns};
 use labels::{Labels, PairFacts};
-use method_run::{MethodRun, Passing, Runner, grid, loosest, nearest, nearness, threshold};
+use method_run::{MethodRun, Passing, Runner, grid, loosest, nearest, nearness, same_site_shift, threshold};
 use metrics::{ClusterScores, Counts, compare_clusters, strict};
 
 /// What is to be evaluated, and how.
@@ -206,7 +206,7 @@ struct JudgedPair {
 /// # Errors
 /// When a run fails, or judged pages are missing that must not be.
 pub fn evaluate(gold: &Gold, options: &EvaluateOptions, tell: &dyn Fn(&str)) -> Result<Evaluation> {
-    Ok(evaluate_keeping(gold, options, tell)?.0)
+    Ok(evaluate_keeping(gold, options, false, tell)?.0)
 }
 
 /// A method as it comes and at its loosest.
@@ -215,8 +215,21 @@ struct RunPair {
     loose: MethodRun,
 }
 
-fn evaluate_keeping(gold: &Gold, options: &EvaluateOptions, tell: &dyn Fn(&str)) -> Result<(Evaluation, Vec<RunPair>)> {
+fn evaluate_keeping(
+    gold: &Gold,
+    options: &EvaluateOptions,
+    keeps_runs: bool,
+    tell: &dyn Fn(&str),
+) -> Result<(Evaluation, Vec<RunPair>)> {
     let runner = Runner::new(options);
+    if let Some(reference) = options.equal_recall
+        && !options.configs.iter().any(|config| config.method == reference)
+    {
+        return Err(Error::Usage(format!(
+            "--equal-recall {0}: {0} is not among the methods that are evaluated",
+            reference.name()
+        )));
+    }
     let mut runs = Vec::new();
     let mut evaluation: Option<Evaluation> = None;
     let mut curves: Vec<(Method, Vec<JudgedPair>)> = Vec::new();
@@ -238,7 +251,9 @@ fn evaluate_keeping(gold: &Gold, options: &EvaluateOptions, tell: &dyn Fn(&str))
         });
         all.methods.push(method);
         curves.push((config.method, judged));
-        runs.push(RunPair { run, loose });
+        if keeps_runs {
+            runs.push(RunPair { run, loose });
+        }
     }
     let mut evaluation = evaluation.ok_or_else(|| Error::Usage("no method was named".to_owned()))?;
     if let Some(reference) = options.equal_recall {
@@ -247,7 +262,7 @@ fn evaluate_keeping(gold: &Gold, options: &EvaluateOptions, tell: &dyn Fn(&str))
     Ok((evaluation, runs))
 }
 
-/// Judges a clustering that somebody else made: the page of each cluster that comes first stands for it.
+/// Judges a clustering that somebody else made; also how many judged pages it does not have.
 ///
 /// # Errors
 /// When judged pages are missing that must not be, or the gold has no clusters.
@@ -267,11 +282,16 @@ pub fn evaluate_found(gold: &Gold, found: &Gold, allow_missing: bool) -> Result<
     }
     if !missing.is_empty() && (!allow_missing || of_gold.is_empty()) {
         return Err(Error::Usage(format!(
-            "{} of the {} judged pages are in no found cluster, first line {}: {}; use --allow-missing to judge by the others alone",
+            "{} of the {} judged pages are in no found cluster, first line {}: {}; {}",
             missing.len(),
             gold.pages.len(),
             missing[0].line,
-            missing[0].id
+            missing[0].id,
+            if of_gold.is_empty() {
+                "so there is nothing to compare: check the ids"
+            } else {
+                "use --allow-missing to judge by the others alone"
+            }
         )));
     }
     Ok((compare_clusters(&of_gold, &of_found), missing.len()))
@@ -327,7 +347,8 @@ impl Judge<'_> {
             (counts.correct + counts.wrong + counts.gold > 0).then_some(counts)
         };
         let mut kinds = BTreeMap::new();
-        for &(left, right) in self.truth {
+        let found = as_it_comes.iter().map(|pair| (pair.left, pair.right));
+        for (left, right) in self.truth.iter().copied().chain(found) {
             if let Some(kind) = self.labels.kind(left, right)
                 && !kinds.contains_key(kind)
             {
@@ -360,9 +381,11 @@ impl Judge<'_> {
 
     /// The judged pairs of a run, copies included, nearest first.
     fn judged(&self, run: &MethodRun) -> Vec<JudgedPair> {
-        let members = run.members();
+        let mut members = run.members();
+        members.iter_mut().for_each(|pages| pages.retain(|&page| self.labels.is_judged(page)));
         let mut judged = Vec::new();
         let mut add = |left: PageId, right: PageId, pair: Option<&ScoredPair>| {
+            let (left, right) = (left.min(right), left.max(right));
             let Some(is_correct) = self.labels.verdict(left, right) else { return };
             let facts = self.labels.facts(left, right);
             let value = pair.map_or(f64::INFINITY, |pair| run.value(pair, facts.same_site == Some(true)));
@@ -497,7 +520,14 @@ fn best(judged: &[JudgedPair], gold: u64, method: Method, half: Option<usize>) -
 
 /// A value as a threshold: copies alone are as near as can be.
 fn shown(method: Method, value: f64) -> f64 {
-    nearness(method, if value.is_finite() { value } else { nearest(method) }).abs()
+    let threshold = nearness(method, if value.is_finite() { value } else { nearest(method) }).abs();
+    if !method.has_threshold() || value.is_infinite() {
+        return threshold;
+    }
+    // Rounded down to four digits, so that the pair it comes from is still accepted when the number is typed; spot
+    // signatures must be above it.
+    let rounded = (threshold * 1e4).floor() / 1e4;
+    if method == Method::Spotsigs && rounded >= threshold { rounded - 1e-4 } else { rounded }
 }
 
 fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)], reference: Method) -> Result<()> {
@@ -520,7 +550,10 @@ fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)
 fn levels(judged: &[JudgedPair], method: Method, bits: u32) -> Vec<Level> {
     let mut levels: Vec<(f64, Level)> = Vec::new();
     for pair in judged {
-        let (key, name) = level(pair.value, method, bits);
+        // Pairs of one site have another threshold, and the same bits.
+        let is_shifted = method == Method::Routed && pair.facts.same_site == Some(true) && pair.value.is_finite();
+        let value = if is_shifted { pair.value - same_site_shift() } else { pair.value };
+        let (key, name) = level(value, method, bits);
         if levels.last().is_none_or(|(last, _)| last.total_cmp(&key).is_ne()) {
             let level = Level { level: name, pairs: 0, correct: 0, same_site: (0, 0), different_site: (0, 0) };
             levels.push((key, level));

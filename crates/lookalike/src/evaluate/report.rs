@@ -40,7 +40,13 @@ struct Written<'a> {
 /// # Errors
 /// As [`evaluate`](super::evaluate); also when a file cannot be written.
 pub fn write_report(gold: &Gold, options: &EvaluateOptions, path: &Path, tell: &dyn Fn(&str)) -> Result<Evaluation> {
-    let (evaluation, runs) = evaluate_keeping(gold, options, tell)?;
+    if path.extension().is_some_and(|ending| ending == "json") {
+        return Err(Error::Usage(format!(
+            "--report {}: names the page; the JSON file is written beside it, with the ending json",
+            path.display()
+        )));
+    }
+    let (evaluation, runs) = evaluate_keeping(gold, options, true, tell)?;
     let Some(first) = runs.first() else { return Ok(evaluation) };
     let labels = Labels::new(gold, &first.run.stored, first.run.config.site, options.allow_missing)?;
     let more = experiments(options, &runs, &labels, tell)?;

@@ -133,7 +133,7 @@ fn batches(run: &MethodRun, judge: &Judge<'_>) -> Result<Vec<(usize, usize, usiz
             seen.insert(*own);
         }
         indexed += usize::from(kept == *page);
-        if (at + 1) % BATCH == 0 {
+        if (at + 1) % BATCH == 0 || at + 1 == order.len() {
             rows.push((at + 1, indexed, wrong, missed));
             (wrong, missed) = (0, 0);
         }

@@ -209,6 +209,18 @@ impl Index {
         &self.config
     }
 
+    /// A number that is another when the index has other rows.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        let state = self.state.load();
+        let mut names = format!("{:016x}", self.config.hash());
+        for segment in &state.segments {
+            names.push_str(&format!(" {} {} {}", segment.meta.rows, segment.meta.fingerprints, segment.deleted.len()));
+        }
+        names.push_str(&format!(" {}", state.tail.rows.len()));
+        xxhash_rust::xxh3::xxh3_64(names.as_bytes())
+    }
+
     /// Where it is.
     #[must_use]
     pub fn directory(&self) -> &Path {

@@ -45,6 +45,12 @@ impl Against {
             )));
         }
         let (summary, stored) = stored_pages::open(path, work)?;
+        if summary.config.captures != config.captures || summary.config.max_page_bytes != config.max_page_bytes {
+            return Err(Error::Usage(format!(
+                "--against {}: that run took other records for pages; give it and this one the same --status, --types and --max-page",
+                path.display()
+            )));
+        }
         if summary.config.fields != config.fields && !summary.files.is_empty() {
             return Err(Error::Usage(format!(
                 "--against {}: that run read other fields; give it and this one the same --text-field, --id-field and --url-field",
@@ -56,7 +62,8 @@ impl Against {
         let mut sources = Vec::new();
         for (number, display) in (0u32..).zip(&stored.sources) {
             let mut ids = Vec::new();
-            for page in stored.pages.pages_of(number).filter(|&page| kept[page as usize] == page) {
+            let is_kept = |page: PageId| kept.get(page as usize) == Some(&page) && !stored.pages.is_revisit(page);
+            for page in stored.pages.pages_of(number).filter(|&page| is_kept(page)) {
                 ids.push(stored.pages.id(page)?);
             }
             if ids.is_empty() || summary.seeds.contains(display) {
@@ -124,7 +131,9 @@ impl Against {
             Against::Pages(sources) => {
                 for (at, (source, ids)) in sources.iter().enumerate() {
                     let number = u32::try_from(first_source + at).unwrap_or(u32::MAX);
-                    let here: Vec<PageId> = pages.pages_of(number).filter(|&page| pages.is_page(page)).collect();
+                    // Revisits have no text of their own, and were not counted among the kept.
+                    let is_counted = |page: PageId| pages.is_page(page) && !pages.is_revisit(page);
+                    let here: Vec<PageId> = pages.pages_of(number).filter(|&page| is_counted(page)).collect();
                     if here.len() != ids.len() {
                         let reason = format!(
                             "has {} pages, and {} were kept when the result was made; make it again",

@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::pipeline::Run;
 use crate::pipeline::sketched_batch::SketchedBatch;
+use crate::pipeline::{Against, Run};
 use crate::read::{Reading, Unit, UnitEnd};
 use crate::work_dir::{READ_KEY, READ_PREFIX};
 
@@ -156,6 +156,10 @@ fn key(run: &Run<'_>, reading: &Reading<'_>, units: &[Unit]) -> String {
     let mut key = format!("lookalike {} {:016x}\n", env!("CARGO_PKG_VERSION"), run.config.hash());
     for source in reading.sources {
         key += &format!("{} {} {}\n", source.bytes, source.location.version(), source.display);
+    }
+    // What an index says of a page depends on the index.
+    if let Some(index) = run.against.and_then(Against::index) {
+        key += &format!("index {:016x}\n", index.version());
     }
     for unit in units {
         key += &format!("{:?} {}\n", unit.sources, unit.stretch.as_ref().map_or(0, |stretch| stretch.from));

@@ -45,6 +45,8 @@ pub enum Relation {
     ContainedIn,
     /// It has most of the best result, and more besides.
     Contains,
+    /// Neither: others of the group lie between them.
+    Chained,
 }
 
 impl Relation {
@@ -56,6 +58,7 @@ impl Relation {
             Relation::Near => "near",
             Relation::ContainedIn => "contained in it",
             Relation::Contains => "contains it",
+            Relation::Chained => "through others",
         }
     }
 }
@@ -232,6 +235,8 @@ impl Refiner {
         };
         let relation = if is_copy {
             Relation::Exact
+        } else if found.verdict != Verdict::Accepted {
+            Relation::Chained
         } else if !self.plan.is_directed() || (found.left_in_right >= threshold && found.right_in_left >= threshold) {
             Relation::Near
         } else if found.right_in_left >= threshold {

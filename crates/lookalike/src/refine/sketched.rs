@@ -83,7 +83,10 @@ fn of_run(
         |sketcher, batch: Batch| {
             let mut found = Vec::new();
             batch.visit(&reading, &mut |page| {
-                if let Ok(page) = page {
+                let has_text = |page: &RawPage<'_>| page.capture.is_none_or(|capture| capture.refers_to.is_none());
+                if let Ok(page) = page
+                    && has_text(&page)
+                {
                     let numbered = || format!("{}:{}", reading.sources[page.source as usize].name, page.record);
                     let id = page.id.as_deref().map_or_else(numbered, str::to_owned);
                     if wanted.contains(id.as_str()) {
@@ -108,9 +111,10 @@ fn of_run(
         let more = missing.len().saturating_sub(NAMED);
         let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
         return Err(Error::Usage(format!(
-            "{} pages of the run are not in the corpus: {}{rest}; use --allow-missing to leave them by themselves",
+            "{} pages of the run are not in the corpus: {}{rest}; {}",
             missing.len(),
-            missing[..missing.len().min(NAMED)].join(", ")
+            missing[..missing.len().min(NAMED)].join(", "),
+            if known.is_empty() { "check the ids" } else { "use --allow-missing to leave them by themselves" }
         )));
     }
     let of = |result: &SearchResult| result.id.as_deref().and_then(|id| known.get(id).cloned());

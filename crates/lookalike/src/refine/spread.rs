@@ -72,6 +72,12 @@ pub fn spread(refiner: &Refiner, lists: &[Vec<Option<StoredSketch>>]) -> Result<
 /// # Errors
 /// When a file cannot be written.
 pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()> {
+    if path.extension().is_some_and(|ending| ending == "json") {
+        return Err(Error::Usage(format!(
+            "--report {}: names the page; the JSON file is written beside it, with the ending json",
+            path.display()
+        )));
+    }
     let lengths: Vec<f64> = found.lengths.iter().map(|&length| length as f64).collect();
     let by_threshold: Vec<Series> = found
         .thresholds
@@ -107,8 +113,9 @@ pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()
         ),
     ];
     let lead = format!(
-        "{} lists, folded by {}.",
+        "{} lists of {} results or more, folded by {}.",
         found.lists.first().copied().unwrap_or_default(),
+        found.lengths.first().copied().unwrap_or_default(),
         refiner.config().method.name()
     );
     std::fs::write(path, page("Near-duplicates in search results", &lead, &figures)?)

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::{NewPage, PageStrings, PageTable};
-use crate::report::summary::{Capped, FilterReport, SizeFilterReport, SourceFile, TableReport};
+use crate::report::summary::{AgainstReport, Capped, FilterReport, SizeFilterReport, SourceFile, TableReport};
 
 /// The parts of `summary.json` that other commands need.
 #[derive(Debug, Deserialize)]
@@ -38,11 +38,17 @@ pub(crate) struct StoredSummary {
     pub(crate) compared_pairs: u64,
     #[serde(default)]
     pub(crate) seeds: Vec<String>,
+    pub(crate) against: Option<AgainstReport>,
     #[serde(default)]
     pub(crate) antecedents: Vec<String>,
     pub(crate) tables: Option<TableReport>,
     pub(crate) size_filter: Option<SizeFilterReport>,
     pub(crate) filters: Option<FilterReport>,
+}
+
+/// Whether a source of a result is an index, which has no texts.
+pub(crate) fn is_index(display: &str) -> bool {
+    Path::new(display).join("manifest.json").exists()
 }
 
 /// The pages of a result.
@@ -157,6 +163,27 @@ impl PageIds {
             Ok(())
         })?;
         Ok(kept)
+    }
+
+    /// What pages of another corpus are called there, by their numbers here, from `against.parquet`.
+    pub(crate) fn against_names(&self, directory: &Path) -> Result<HashMap<PageId, String>> {
+        let mut names = HashMap::new();
+        let path = directory.join("against.parquet");
+        if !path.exists() {
+            return Ok(names);
+        }
+        let kept = self.kept(directory)?;
+        for_each_batch(&path, |batch| {
+            let (ids, theirs) = (text(batch, "id")?, text(batch, "against_id")?);
+            for row in 0..batch.num_rows() {
+                let page = self.page(ids.value(row), directory)?;
+                if let Some(&kept) = kept.get(page as usize) {
+                    names.insert(kept, theirs.value(row).to_owned());
+                }
+            }
+            Ok(())
+        })?;
+        Ok(names)
     }
 
     /// Reads a table of pairs.

@@ -94,12 +94,11 @@ pub(crate) fn load(
     summary: &StoredSummary,
     pages: &[PageId],
 ) -> Result<HashMap<PageId, RawPage<'static>>> {
-    let mut read = for_each(stored, summary, pages, |raw| raw.clone().into_owned())?;
+    let read = for_each(stored, summary, pages, |raw| raw.clone().into_owned())?;
     let mut found = HashMap::new();
     for &page in pages {
         let original = stored.pages.original(page).unwrap_or(page);
-        let raw = if original == page { read.remove(&page) } else { read.get(&original).cloned() };
-        found.extend(raw.map(|raw| (page, raw)));
+        found.extend(read.get(&original).cloned().map(|raw| (page, raw)));
     }
     Ok(found)
 }

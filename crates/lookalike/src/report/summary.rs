@@ -168,7 +168,7 @@ impl FilterReport {
 }
 
 /// What another corpus has.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgainstReport {
     /// The result or index.
     pub path: String,

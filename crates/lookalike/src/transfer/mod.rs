@@ -20,7 +20,7 @@ use std::path::PathBuf;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::observe::Observer;
-use crate::work_dir::WorkDir;
+use crate::work_dir::{TRANSFER_FILES, WorkDir};
 use qrels::Judgment;
 use sides::{JudgedPages, Side};
 
@@ -119,8 +119,16 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
         )));
     }
     let judgments = qrels::read(&options.qrels)?;
-    let work = WorkDir::open(&options.output, options.force, false)?;
-    let (from, to) = (Side::new(&options.from)?, Side::new(&options.to)?);
+    let same = |path: &std::path::Path| path.canonicalize().ok();
+    if same(&options.qrels).is_some() && same(&options.qrels) == same(&options.output.join("qrels.txt")) {
+        return Err(Error::Usage(format!(
+            "{}: the judgments of the result would replace those that are read; choose another --output",
+            options.qrels.display()
+        )));
+    }
+    let work = WorkDir::open_for(&TRANSFER_FILES, &options.output, options.force, false)?;
+    let format = options.config.format;
+    let (from, to) = (Side::new(&options.from, format)?, Side::new(&options.to, format)?);
     let config = sides::common_config(&from, &to, &options.config)?;
     let judged = JudgedPages::read(&from, &judgments, &config, options, observer)?;
     check_missing(&judged, &judgments, options)?;
@@ -150,9 +158,14 @@ fn check_missing(judged: &JudgedPages, judgments: &[Judgment], options: &Transfe
     let names: Vec<String> = named.iter().take(NAMED).map(|(line, page)| format!("  line {line}: {page}")).collect();
     let rest = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
     Err(Error::Usage(format!(
-        "{} of the {all} judged pages are not in {}:\n{}{rest}\nuse --allow-missing to carry over the others alone",
+        "{} of the {all} judged pages are not in {}:\n{}{rest}\n{}",
         missing.len(),
         options.from.join(", "),
-        names.join("\n")
+        names.join("\n"),
+        if missing.len() == all {
+            "so there is nothing to carry over; check the ids, or --id-field"
+        } else {
+            "use --allow-missing to carry over the others alone"
+        }
     )))
 }

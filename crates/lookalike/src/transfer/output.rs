@@ -26,6 +26,8 @@ pub struct Report {
     pub judged_pages: u64,
     /// Those of them that the first corpus has.
     pub judged_pages_found: u64,
+    /// Records of both that could not be used.
+    pub skipped: u64,
     /// Pages of the first corpus.
     pub from_pages: u64,
     /// Pages of the second.
@@ -205,6 +207,13 @@ pub(super) fn write(
             });
         }
     }
+    if let Some(row) = carried.iter().find(|row| row.2.contains(char::is_whitespace)) {
+        return Err(Error::Usage(format!(
+            "the page '{}' of {} has a blank in its id, which judgments in TREC format cannot hold; rename it, or give ids with --id-field",
+            row.2,
+            options.to.join(", ")
+        )));
+    }
     qrels::write(&directory.join("qrels.txt"), carried.iter().copied())?;
     let lines: Vec<String> =
         conflicts.iter().map(|row| serde_json::to_string(row).unwrap_or_default() + "\n").collect();
@@ -298,6 +307,7 @@ fn report(
         judgments: judgments.len() as u64,
         judged_pages: judged_ids.len() as u64,
         judged_pages_found: judged.pages.len() as u64,
+        skipped: judged.skipped + found.skipped,
         from_pages: judged.corpus_pages,
         to_pages: found.corpus_pages,
         with_url: with_url.len() as u64,
@@ -344,7 +354,7 @@ fn write_report(report: &Report, options: &TransferOptions, directory: &Path) ->
         figures.push(figure(
             "Share of what is found that is verified, by n-gram length",
             "ClueWeb slides, search for judged pages (4): quality rises with the length of n-grams",
-            "Verified: the exact similarity of word 5-grams reaches the threshold.",
+            "Verified: the exact similarity of word 5-grams (2-grams of pages under 40 words) reaches the threshold.",
             x,
             ("share of pairs", Scale::SHARE),
             &[line("SimHash", &|row| row.simhash.verified), line("MinHash", &|row| row.minhash.verified)],

@@ -17,7 +17,7 @@ use crate::observe::{Observer, Stage};
 use crate::page::{RawPage, Token};
 use crate::parallel::in_order;
 use crate::pipeline::no_pages;
-use crate::read::{Batch, Reading, Sources, discover};
+use crate::read::{Batch, Format, NoPage, Reading, Sources, discover};
 use crate::sketch::sketcher::Sketcher;
 use crate::text::site::SiteRule;
 use crate::text::{PageReader, TextOptions};
@@ -33,7 +33,7 @@ pub(super) enum Side {
 }
 
 impl Side {
-    pub(super) fn new(inputs: &[String]) -> Result<Side> {
+    pub(super) fn new(inputs: &[String], format: Option<Format>) -> Result<Side> {
         if let [only] = inputs
             && Path::new(only).join("manifest.json").exists()
         {
@@ -41,7 +41,7 @@ impl Side {
             let index = Index::open(&path, OpenOptions::default())?;
             return Ok(Side::Index(Box::new(index)));
         }
-        Ok(Side::Pages(discover(inputs, None, Path::new(""), None)?, inputs.to_vec()))
+        Ok(Side::Pages(discover(inputs, format, Path::new(""), None)?, inputs.to_vec()))
     }
 
     fn meaning(&self) -> Option<&Meaning> {
@@ -103,6 +103,8 @@ pub(super) struct JudgedPages {
     urls: Vec<u64>,
     /// Pages of the corpus.
     pub(super) corpus_pages: u64,
+    /// Records that could not be used.
+    pub(super) skipped: u64,
 }
 
 /// The counterparts that were found.
@@ -117,6 +119,8 @@ pub(super) struct Found {
     pub(super) sites: BTreeMap<String, u64>,
     /// Whether texts of both sides were compared.
     pub(super) has_texts: bool,
+    /// Records that could not be used.
+    pub(super) skipped: u64,
 }
 
 /// The URL that a page is known by: its own, or its path where it is a file of its own.
@@ -183,6 +187,7 @@ impl JudgedPages {
             by_words: HashMap::new(),
             urls: Vec::new(),
             corpus_pages: 0,
+            skipped: 0,
         };
         match side {
             Side::Index(index) => {
@@ -203,15 +208,22 @@ impl JudgedPages {
                 let plan = Plan::new(config);
                 let frame = Frame::find(&reading, config, options.threads)?;
                 observer.start(Stage::Read, sources.list.iter().map(|source| source.bytes).sum());
-                let mut seen = 0;
+                let mut seen = reading.bytes_read.load(Ordering::Relaxed);
                 in_order(
                     options.threads,
                     |jobs| reading.read_all(jobs),
                     || Eyes::new(&plan, config),
                     |eyes, batch: Batch| {
-                        let (mut rows, mut keys, mut pages) = (Vec::new(), Vec::new(), 0u64);
+                        let (mut rows, mut keys, mut pages, mut skipped) = (Vec::new(), Vec::new(), 0u64, Vec::new());
                         batch.visit(&reading, &mut |found| {
-                            let Ok(page) = found else { return Ok(()) };
+                            let page = match found {
+                                Ok(page) => page,
+                                Err(NoPage::Skipped(record)) => {
+                                    skipped.push(record);
+                                    return Ok(());
+                                }
+                                Err(NoPage::Other(_)) => return Ok(()),
+                            };
                             if is_revisit(&page) {
                                 return Ok(());
                             }
@@ -229,9 +241,11 @@ impl JudgedPages {
                             }
                             Ok(())
                         })?;
-                        Ok((rows, keys, pages))
+                        Ok((rows, keys, pages, skipped))
                     },
-                    |(rows, keys, pages)| {
+                    |(rows, keys, pages, skipped)| {
+                        skipped.iter().for_each(|record| observer.skipped(record));
+                        judged.skipped += skipped.len() as u64;
                         judged.urls.extend(keys);
                         judged.corpus_pages += pages;
                         rows.into_iter().for_each(|(page, key)| judged.push(page, key));
@@ -334,15 +348,22 @@ impl JudgedPages {
         let tables = search.tables();
         let mut found = Found { has_texts: self.pages.iter().any(|page| page.tokens.is_some()), ..Found::default() };
         observer.start(Stage::Read, sources.list.iter().map(|source| source.bytes).sum());
-        let mut seen = 0;
+        let mut seen = reading.bytes_read.load(Ordering::Relaxed);
         in_order(
             options.threads,
             |jobs| reading.read_all(jobs),
             || Eyes::new(&plan, config),
             |eyes, batch: Batch| {
-                let mut rows = Vec::new();
+                let (mut rows, mut skipped) = (Vec::new(), Vec::new());
                 batch.visit(&reading, &mut |found| {
-                    let Ok(page) = found else { return Ok(()) };
+                    let page = match found {
+                        Ok(page) => page,
+                        Err(NoPage::Skipped(record)) => {
+                            skipped.push(record);
+                            return Ok(());
+                        }
+                        Err(NoPage::Other(_)) => return Ok(()),
+                    };
                     if !is_revisit(&page) {
                         rows.push(OtherPage {
                             id: id_of(&page, &reading),
@@ -363,9 +384,11 @@ impl JudgedPages {
                     })
                     .map(|row| row.url.as_deref().and_then(|url| SiteRule::Registrable.site(url)))
                     .collect();
-                Ok((counterparts, shared, rows.len() as u64))
+                Ok((counterparts, shared, rows.len() as u64, skipped))
             },
-            |(counterparts, shared, pages)| {
+            |(counterparts, shared, pages, skipped)| {
+                skipped.iter().for_each(|record| observer.skipped(record));
+                found.skipped += skipped.len() as u64;
                 found.counterparts.extend(counterparts);
                 found.corpus_pages += pages;
                 found.shared_urls += shared.len() as u64;
