@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
@@ -27,7 +28,7 @@ pub fn run(work: &Path) -> Result<()> {
     let sets = [labelled::same_core()?, labelled::install_guide()?, labelled::llvm_docs()?];
     let mut found = Vec::new();
     for set in sets.into_iter().flatten() {
-        eprintln!("{} …", set.name);
+        writeln!(io::stderr(), "{} …", set.name)?;
         let started = Instant::now();
         let (evaluation, experiments) = evaluate_set(&set, work)?;
         write_set(&mut text, &set, &evaluation, started.elapsed().as_secs_f64())?;
@@ -42,7 +43,7 @@ pub fn run(work: &Path) -> Result<()> {
     let (before, rest) = page.split_once(BEGIN).context("docs/evaluation.md has no place for the tables")?;
     let (_, after) = rest.split_once(END).context("docs/evaluation.md has no end of the tables")?;
     fs::write(&path, format!("{before}{BEGIN}\n\n{}\n{END}{after}", text.trim()))?;
-    eprintln!("{} is new; the reports are in {}", path.display(), work.display());
+    writeln!(io::stderr(), "{} is new; the reports are in {}", path.display(), work.display())?;
     Ok(())
 }
 
@@ -251,7 +252,7 @@ fn write_papers(text: &mut String, found: &[(&str, Evaluation, Value)]) -> Resul
         Some(format!("{} / {}", precision(&counts), share(counts.recall())))
     })?;
     line(
-        "SpotSigs, best over thresholds, full: first / best guess, precision (Figure 11)",
+        "SpotSigs, full, best F1 over thresholds: first / best guess (Figure 11)",
         "best guess is better",
         &|_, more| {
             let of = |name: &str| {
@@ -259,7 +260,7 @@ fn write_papers(text: &mut String, found: &[(&str, Evaluation, Value)]) -> Resul
                 let points = curve["points"].as_array()?.iter();
                 points.filter_map(|point| point[1]["f1"].as_f64()).reduce(f64::max)
             };
-            Some(format!("{:.3} / {:.3} (F1)", of("full, first guess")?, of("full, best guess")?))
+            Some(format!("{:.3} / {:.3}", of("full, first guess")?, of("full, best guess")?))
         },
     )?;
     line("SpotSigs with 1, 2, 3, 7 antecedents: F1 (Figure 21)", "rises with the third, `said`", &|_, more| {
@@ -323,7 +324,7 @@ fn write_differences(text: &mut String) -> Result<()> {
             row[2] += u64::from(!is_told && is_right);
         }
         if told != labelled {
-            eprintln!("{left} / {other}: {told:?} instead of {labelled:?}");
+            writeln!(io::stderr(), "{left} / {other}: {told:?} instead of {labelled:?}")?;
         }
     }
     writeln!(

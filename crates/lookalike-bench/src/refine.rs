@@ -4,6 +4,7 @@
 
 use std::borrow::Cow;
 use std::fs;
+use std::io::{self, Write};
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -82,14 +83,15 @@ pub fn run(work: &Path) -> Result<()> {
     ensure!(groups == RESULTS - RESULTS / 4, "{groups} groups instead of {}", RESULTS - RESULTS / 4);
 
     let peer = peer(work, &file)?;
-    println!("{RESULTS} results of {BYTES} bytes, {groups} groups; one thread, the best of {ROUNDS} rounds");
-    println!();
-    println!("| job | ms | |");
-    println!("|---|---|---|");
-    println!("| refine, nothing precomputed | {:.2} | 1/{:.0} of datasketch |", whole * 1e3, peer / whole);
-    println!("| refine, sketches in memory | {:.3} | |", folding * 1e3);
-    println!("| refine, sketches as text in the results | {:.3} | |", parsing * 1e3);
-    println!("| datasketch MinHash(128), all pairs | {:.1} | |", peer * 1e3);
+    let mut out = io::stdout().lock();
+    writeln!(out, "{RESULTS} results of {BYTES} bytes, {groups} groups; one thread, the best of {ROUNDS} rounds")?;
+    writeln!(out)?;
+    writeln!(out, "| job | ms | |")?;
+    writeln!(out, "|---|---|---|")?;
+    writeln!(out, "| refine, nothing precomputed | {:.2} | 1/{:.0} of datasketch |", whole * 1e3, peer / whole)?;
+    writeln!(out, "| refine, sketches in memory | {:.3} | |", folding * 1e3)?;
+    writeln!(out, "| refine, sketches as text in the results | {:.3} | |", parsing * 1e3)?;
+    writeln!(out, "| datasketch MinHash(128), all pairs | {:.1} | |", peer * 1e3)?;
     Ok(())
 }
 

@@ -187,8 +187,9 @@ fn is_ours(output: &Path, files: &[&str]) -> Result<bool> {
     let signed = fs::read(output.join("summary.json")).is_ok_and(|bytes| {
         serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|summary| summary.get("lookalike").is_some())
     });
-    // A result of another kind is not ours to replace.
-    let signed = signed && names.iter().any(|name| name == files[1]);
+    // A result of the other kind is not to be replaced by one of this.
+    let other = if files.contains(&"mapping.parquet") { "clusters.parquet" } else { "mapping.parquet" };
+    let signed = signed && !names.iter().any(|name| name == other);
     Ok(names.is_empty() || signed || (names.iter().any(|name| name == WORK) && names.iter().all(known)))
 }
 

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cluster::covering::coverers_first;
 use crate::cluster::{Direction, Neighbours, star};
@@ -17,6 +18,7 @@ use crate::page::{PageId, ScoredPair};
 use crate::pipeline::dedup;
 use crate::report::read_back::{self, StoredPages, StoredSummary};
 use crate::report::run::cpu_seconds;
+use crate::spill::Scratch;
 
 /// What a method takes.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -44,6 +46,8 @@ pub(super) struct MethodRun {
     /// For each page the page that is kept in its place.
     pub(super) kept: Vec<PageId>,
     pub(super) cost: Cost,
+    /// Sites by the URLs of pages, as hashes, where the method looks at them.
+    sites: Vec<Option<u64>>,
     /// Whether crowded buckets were compared by leaders, so that pairs may be missing.
     pub(super) is_capped: bool,
     /// The result's own account of it, with which its pages are found again.
@@ -104,6 +108,14 @@ impl<'a> Runner<'a> {
         let stored = read_back::pages(&output, directory.path(), usize::MAX / 2)?;
         let pairs = stored.ids.pairs(&output, "pairs.parquet")?;
         let kept = stored.ids.kept(&output)?;
+        let mut sites = Vec::new();
+        if config.method == Method::Routed {
+            let mut room = Scratch::default();
+            for page in (0..).take(stored.pages.len()) {
+                let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| config.site.site(url));
+                sites.push(site.map(|site| xxh3_64(site.as_bytes())));
+            }
+        }
         Ok(MethodRun {
             config: config.clone(),
             stored,
@@ -117,6 +129,7 @@ impl<'a> Runner<'a> {
                 compared: summary.compared_pairs,
                 accepted: summary.pairs,
             },
+            sites,
             is_capped: summary.capped_buckets > 0,
             summary: read_back::summary(&output)?,
         })
@@ -192,20 +205,24 @@ pub(super) fn nearest(method: Method) -> f64 {
 }
 
 /// How many equal bits fewer pairs of one site need, beside their supershingles.
-pub(super) fn same_site_shift() -> f64 {
+fn same_site_shift() -> f64 {
     let defaults = Config::for_method(Method::Routed);
     f64::from(defaults.bits - defaults.same_site_bits)
 }
 
 impl MethodRun {
     /// What decides about a pair; larger is nearer.
-    pub(super) fn value(&self, pair: &ScoredPair, is_same_site: bool) -> f64 {
+    pub(super) fn value(&self, pair: &ScoredPair) -> f64 {
+        let is_same_site = || {
+            let site = |page: PageId| self.sites.get(page as usize).copied().flatten();
+            site(pair.left).is_some() && site(pair.left) == site(pair.right)
+        };
         match self.config.method {
             Method::Minhash | Method::Bloom | Method::Spotsigs => pair.similarity,
             Method::Shingle | Method::Projection | Method::Combined => pair.score,
             Method::Simhash => -pair.score,
             // Pairs of one site have a threshold of their own, as far below the other as by default.
-            Method::Routed if is_same_site => pair.score + same_site_shift(),
+            Method::Routed if is_same_site() => pair.score + same_site_shift(),
             Method::Routed => pair.score,
         }
     }

@@ -267,7 +267,8 @@ mod tests {
         #[test]
         fn the_area_is_the_chance_to_win(rows in prop::collection::vec((0u8..6, any::<bool>()), 2..40)) {
             let scores: Vec<(f64, bool)> = rows.iter().map(|row| (f64::from(row.0), row.1)).collect();
-            let (right, wrong): (Vec<(f64, bool)>, Vec<(f64, bool)>) = scores.iter().partition(|row| row.1);
+            let of = |wanted: bool| -> Vec<(f64, bool)> { scores.iter().filter(|row| row.1 == wanted).copied().collect() };
+            let (right, wrong) = (of(true), of(false));
             let win = |a: f64, b: f64| if a > b { 1.0 } else if a == b { 0.5 } else { 0.0 };
             let wins: f64 = right.iter().flat_map(|a| wrong.iter().map(move |b| win(a.0, b.0))).sum();
             match ranked(&scores) {

@@ -8,6 +8,7 @@ pub mod audit;
 mod experiments;
 pub mod gold;
 mod labels;
+mod levels;
 mod method_run;
 pub mod metrics;
 pub mod pairs;
@@ -16,6 +17,7 @@ mod spot_experiments;
 
 pub use report::write_report;
 
+pub use levels::Level;
 pub use method_run::Cost;
 
 use std::collections::{BTreeMap, HashMap};
@@ -30,7 +32,8 @@ use crate::page::{PageId, ScoredPair};
 use crate::report::read_back;
 use gold::{Gold, GoldColumns};
 use labels::{Labels, PairFacts};
-use method_run::{MethodRun, Passing, Runner, grid, loosest, nearest, nearness, same_site_shift, threshold};
+use levels::levels;
+use method_run::{MethodRun, Passing, Runner, grid, loosest, nearest, nearness, threshold};
 use metrics::{ClusterScores, Counts, compare_clusters, strict};
 
 /// What is to be evaluated, and how.
@@ -161,21 +164,6 @@ pub struct SweepPoint {
     pub strict: Option<Counts>,
 }
 
-/// Pairs of about the same nearness.
-#[derive(Debug, Clone, Serialize)]
-pub struct Level {
-    /// Which, in the method's unit.
-    pub level: String,
-    /// Judged pairs at it.
-    pub pairs: u64,
-    /// Those that belong together.
-    pub correct: u64,
-    /// Pairs of one site, and those that belong together.
-    pub same_site: (u64, u64),
-    /// Pairs of two sites, and those that belong together.
-    pub different_site: (u64, u64),
-}
-
 /// Errors of a site.
 #[derive(Debug, Clone, Serialize)]
 pub struct SiteErrors {
@@ -197,6 +185,8 @@ struct JudgedPair {
     right: PageId,
     /// Larger is nearer; copies are nearest.
     value: f64,
+    /// The same in the method's unit, whatever threshold it is held against.
+    level: f64,
     is_correct: bool,
     facts: PairFacts,
 }
@@ -367,7 +357,10 @@ impl Judge<'_> {
             same_site: by_site(true),
             different_site: by_site(false),
             kinds,
-            best: best(&judged, self.truth.len() as u64, method, None),
+            best: {
+                let (value, pairs) = best(&judged, self.truth.len() as u64, None);
+                CutPoint { threshold: shown(method, value), pairs }
+            },
             halves: self.halves(&judged, method),
             equal_recall: None,
             sweep: self.sweep(loose, &judged),
@@ -388,8 +381,10 @@ impl Judge<'_> {
             let (left, right) = (left.min(right), left.max(right));
             let Some(is_correct) = self.labels.verdict(left, right) else { return };
             let facts = self.labels.facts(left, right);
-            let value = pair.map_or(f64::INFINITY, |pair| run.value(pair, facts.same_site == Some(true)));
-            judged.push(JudgedPair { left, right, value, is_correct, facts });
+            let value = pair.map_or(f64::INFINITY, |pair| run.value(pair));
+            let is_routed = run.config.method == Method::Routed;
+            let level = pair.filter(|_| is_routed).map_or(value, |pair| pair.score);
+            judged.push(JudgedPair { left, right, value, level, is_correct, facts });
         };
         for same in &members {
             for (at, &left) in same.iter().enumerate() {
@@ -429,10 +424,9 @@ impl Judge<'_> {
         let gold_of = |half: usize| {
             self.truth.iter().filter(|&&(left, right)| self.labels.facts(left, right).half == half).count() as u64
         };
-        let chosen = best(judged, gold_of(0), method, Some(0));
-        let least = nearness(method, chosen.threshold);
+        let (least, chosen_on) = best(judged, gold_of(0), Some(0));
         let others = judged.iter().filter(|pair| pair.facts.half == 1 && pair.value >= least);
-        Halves { threshold: chosen.threshold, chosen_on: chosen.pairs, tested_on: count(others, gold_of(1)) }
+        Halves { threshold: shown(method, least), chosen_on, tested_on: count(others, gold_of(1)) }
     }
 
     fn sweep(&self, loose: &MethodRun, judged: &[JudgedPair]) -> Vec<SweepPoint> {
@@ -441,10 +435,7 @@ impl Judge<'_> {
             let least = nearness(method, threshold);
             let accepted = judged.iter().filter(|pair| loose.reaches(pair.value, least));
             let pairs = count(accepted, self.truth.len() as u64);
-            let near = |pair: &&ScoredPair| {
-                let facts = self.labels.facts(pair.left, pair.right);
-                loose.reaches(loose.value(pair, facts.same_site == Some(true)), least)
-            };
+            let near = |pair: &&ScoredPair| loose.reaches(loose.value(pair), least);
             let near: Vec<ScoredPair> = loose.pairs.iter().filter(near).copied().collect();
             let (clusters, strict) =
                 if self.clustered.is_empty() { (None, None) } else { self.clusters(&loose.stars(&near, threshold)) };
@@ -508,14 +499,14 @@ fn cuts(judged: &[JudgedPair], gold: u64, half: Option<usize>) -> impl Iterator<
 }
 
 /// The cut with the best F1; the strictest of those.
-fn best(judged: &[JudgedPair], gold: u64, method: Method, half: Option<usize>) -> CutPoint {
+fn best(judged: &[JudgedPair], gold: u64, half: Option<usize>) -> (f64, Counts) {
     let mut found = (f64::INFINITY, Counts { gold, ..Counts::default() });
     for cut in cuts(judged, gold, half) {
         if cut.1.f1() > found.1.f1() {
             found = cut;
         }
     }
-    CutPoint { threshold: shown(method, found.0), pairs: found.1 }
+    found
 }
 
 /// A value as a threshold: copies alone are as near as can be.
@@ -544,59 +535,4 @@ fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)
         row.equal_recall = Some(EqualRecall { with: reference.name(), at });
     }
     Ok(())
-}
-
-/// Pairs by how near they are (Henzinger 2006, Tables 2 and 5).
-fn levels(judged: &[JudgedPair], method: Method, bits: u32) -> Vec<Level> {
-    let mut levels: Vec<(f64, Level)> = Vec::new();
-    for pair in judged {
-        // Pairs of one site have another threshold, and the same bits.
-        let is_shifted = method == Method::Routed && pair.facts.same_site == Some(true) && pair.value.is_finite();
-        let value = if is_shifted { pair.value - same_site_shift() } else { pair.value };
-        let (key, name) = level(value, method, bits);
-        if levels.last().is_none_or(|(last, _)| last.total_cmp(&key).is_ne()) {
-            let level = Level { level: name, pairs: 0, correct: 0, same_site: (0, 0), different_site: (0, 0) };
-            levels.push((key, level));
-        }
-        let Some((_, level)) = levels.last_mut() else { continue };
-        let correct = u64::from(pair.is_correct);
-        level.pairs += 1;
-        level.correct += correct;
-        let site = match pair.facts.same_site {
-            Some(true) => &mut level.same_site,
-            Some(false) => &mut level.different_site,
-            None => continue,
-        };
-        site.0 += 1;
-        site.1 += correct;
-    }
-    levels.into_iter().map(|row| row.1).collect()
-}
-
-fn level(value: f64, method: Method, bits: u32) -> (f64, String) {
-    if value.is_infinite() {
-        return (value, "copies".to_owned());
-    }
-    match method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => {
-            let low = (value * 10.0).floor().min(9.0) / 10.0;
-            (low, format!("{low:.1}–{:.1}", low + 0.1))
-        }
-        Method::Shingle => (value, format!("{value}")),
-        Method::Simhash => (value, format!("{}", value.abs())),
-        Method::Projection | Method::Combined | Method::Routed => {
-            // The ranges of Table 5, and ranges of four below them.
-            let differing = f64::from(bits) - value.min(f64::from(bits));
-            let (from, to) = match differing {
-                d if d <= 2.0 => (0.0, 2.0),
-                d if d <= 5.0 => (3.0, 5.0),
-                d if d <= 8.0 => (6.0, 8.0),
-                d => {
-                    let from = 9.0 + ((d - 9.0) / 4.0).floor() * 4.0;
-                    (from, from + 3.0)
-                }
-            };
-            (-from, format!("{}–{}", f64::from(bits) - to, f64::from(bits) - from))
-        }
-    }
 }

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::candidate::hamming_join::QueryTables;
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SkippedRecord};
 use crate::index::pages::{check, fingerprint};
 use crate::index::{Id, Index, Meaning, OpenOptions};
 use crate::method::Plan;
@@ -137,8 +137,16 @@ fn id_of(page: &RawPage<'_>, reading: &Reading<'_>) -> String {
     page.id.as_deref().map_or_else(numbered, str::to_owned)
 }
 
-fn is_revisit(page: &RawPage<'_>) -> bool {
-    page.capture.is_some_and(|capture| capture.refers_to.is_some())
+/// A page with a text of its own; what cannot be used is noted.
+fn usable<'p>(found: Result<RawPage<'p>, NoPage>, skipped: &mut Vec<SkippedRecord>) -> Option<RawPage<'p>> {
+    match found {
+        Ok(page) => Some(page).filter(|page| page.capture.is_none_or(|capture| capture.refers_to.is_none())),
+        Err(NoPage::Skipped(record)) => {
+            skipped.push(record);
+            None
+        }
+        Err(NoPage::Other(_)) => None,
+    }
 }
 
 /// What one thread needs to read a page both ways.
@@ -216,17 +224,7 @@ impl JudgedPages {
                     |eyes, batch: Batch| {
                         let (mut rows, mut keys, mut pages, mut skipped) = (Vec::new(), Vec::new(), 0u64, Vec::new());
                         batch.visit(&reading, &mut |found| {
-                            let page = match found {
-                                Ok(page) => page,
-                                Err(NoPage::Skipped(record)) => {
-                                    skipped.push(record);
-                                    return Ok(());
-                                }
-                                Err(NoPage::Other(_)) => return Ok(()),
-                            };
-                            if is_revisit(&page) {
-                                return Ok(());
-                            }
+                            let Some(page) = usable(found, &mut skipped) else { return Ok(()) };
                             pages += 1;
                             let (id, key) = (id_of(&page, &reading), url_of(&page, &reading));
                             keys.extend(key.as_deref().map(|key| xxh3_64(key.as_bytes())));
@@ -356,23 +354,14 @@ impl JudgedPages {
             |eyes, batch: Batch| {
                 let (mut rows, mut skipped) = (Vec::new(), Vec::new());
                 batch.visit(&reading, &mut |found| {
-                    let page = match found {
-                        Ok(page) => page,
-                        Err(NoPage::Skipped(record)) => {
-                            skipped.push(record);
-                            return Ok(());
-                        }
-                        Err(NoPage::Other(_)) => return Ok(()),
-                    };
-                    if !is_revisit(&page) {
-                        rows.push(OtherPage {
-                            id: id_of(&page, &reading),
-                            key: url_of(&page, &reading),
-                            url: page.url.as_deref().map(str::to_owned),
-                            fingerprint: fingerprint(&page, &mut eyes.sketcher, config),
-                            tokens: frame.without(&page, &mut eyes.reader),
-                        });
-                    }
+                    let Some(page) = usable(found, &mut skipped) else { return Ok(()) };
+                    rows.push(OtherPage {
+                        id: id_of(&page, &reading),
+                        key: url_of(&page, &reading),
+                        url: page.url.as_deref().map(str::to_owned),
+                        fingerprint: fingerprint(&page, &mut eyes.sketcher, config),
+                        tokens: frame.without(&page, &mut eyes.reader),
+                    });
                     Ok(())
                 })?;
                 let counterparts = search.counterparts(&rows, &tables, &mut eyes.room);

@@ -1,0 +1,75 @@
+//! Precision by level of similarity.
+
+use serde::Serialize;
+
+use crate::config::Method;
+use crate::evaluate::JudgedPair;
+
+/// Pairs of about the same nearness.
+#[derive(Debug, Clone, Serialize)]
+pub struct Level {
+    /// Which, in the method's unit.
+    pub level: String,
+    /// Judged pairs at it.
+    pub pairs: u64,
+    /// Those that belong together.
+    pub correct: u64,
+    /// Pairs of one site, and those that belong together.
+    pub same_site: (u64, u64),
+    /// Pairs of two sites, and those that belong together.
+    pub different_site: (u64, u64),
+}
+
+/// Pairs by how near they are (Henzinger 2006, Tables 2 and 5).
+pub(super) fn levels(judged: &[JudgedPair], method: Method, bits: u32) -> Vec<Level> {
+    let mut levels: Vec<(f64, Level)> = Vec::new();
+    let mut sorted: Vec<&JudgedPair> = judged.iter().collect();
+    sorted.sort_by(|a, b| b.level.total_cmp(&a.level));
+    for pair in sorted {
+        let (key, name) = level(pair.level, method, bits);
+        if levels.last().is_none_or(|(last, _)| last.total_cmp(&key).is_ne()) {
+            let level = Level { level: name, pairs: 0, correct: 0, same_site: (0, 0), different_site: (0, 0) };
+            levels.push((key, level));
+        }
+        let Some((_, level)) = levels.last_mut() else { continue };
+        let correct = u64::from(pair.is_correct);
+        level.pairs += 1;
+        level.correct += correct;
+        let site = match pair.facts.same_site {
+            Some(true) => &mut level.same_site,
+            Some(false) => &mut level.different_site,
+            None => continue,
+        };
+        site.0 += 1;
+        site.1 += correct;
+    }
+    levels.into_iter().map(|row| row.1).collect()
+}
+
+fn level(value: f64, method: Method, bits: u32) -> (f64, String) {
+    if value.is_infinite() {
+        return (value, "copies".to_owned());
+    }
+    match method {
+        Method::Minhash | Method::Bloom | Method::Spotsigs => {
+            let low = (value * 10.0).floor().min(9.0) / 10.0;
+            (low, format!("{low:.1}–{:.1}", low + 0.1))
+        }
+        Method::Shingle => (value, format!("{value}")),
+        Method::Simhash => (value, format!("{}", value.abs())),
+        Method::Projection | Method::Combined | Method::Routed => {
+            // The ranges of Table 5, and ranges of four below them.
+            let differing = f64::from(bits) - value.min(f64::from(bits));
+            let (from, to) = match differing {
+                d if d <= 2.0 => (0.0, 2.0),
+                d if d <= 5.0 => (3.0, 5.0),
+                d if d <= 8.0 => (6.0, 8.0),
+                d => {
+                    let from = 9.0 + ((d - 9.0) / 4.0).floor() * 4.0;
+                    (from, from + 3.0)
+                }
+            };
+            (-from, format!("{}–{}", f64::from(bits) - to, f64::from(bits) - from))
+        }
+    }
+}
