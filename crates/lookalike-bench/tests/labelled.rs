@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
 use lookalike::config::{Config, Method};
+use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
 use lookalike::text::Scope;
 use lookalike_bench::labelled::{graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core};
 use lookalike_bench::scopes;
@@ -77,4 +78,16 @@ fn database_pages_of_one_site_fool_b_more_than_c() {
     let (b, c, combined) = (precision(Method::Shingle), precision(Method::Projection), precision(Method::Combined));
     println!("B {b:.3}, C {c:.3}, combined {combined:.3}");
     assert!(b < c && b < combined, "B {b:.3}, C {c:.3}, combined {combined:.3}");
+}
+
+#[test]
+fn exact_similarity_of_5_grams_ranks_graded_pairs_as_it_should() {
+    let Some(pairs) = graded_pairs().unwrap() else { return println!("{SKIPPED}") };
+    let pairs: Vec<LabelledPair> = pairs
+        .into_iter()
+        .map(|(left, right, label)| LabelledPair { left, right, label: label as f64, score: None })
+        .collect();
+    let found = evaluate_pairs(&pairs, 1.0, &Method::ALL.map(Config::for_method), None).unwrap();
+    assert!((found.methods[0].ranked.area - 0.94).abs() <= 0.02, "{:?}", found.methods[0]);
+    assert!(Method::ALL.iter().all(|method| found.methods.iter().any(|row| row.method == method.name())));
 }

@@ -20,7 +20,7 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
         }
         return Ok(Ending::Done);
     }
-    let (html, pairs) = audit::page(&arguments.directory, arguments.sample.max(1), arguments.seed)?;
+    let (html, pairs) = audit::page(&arguments.directory, arguments.sample as usize, arguments.seed)?;
     if let Some(path) = &arguments.page {
         std::fs::write(path, html).with_context(|| format!("{}: cannot write", path.display()))?;
         writeln!(

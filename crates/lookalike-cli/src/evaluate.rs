@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use lookalike::config::Config;
 use lookalike::error::Error;
 use lookalike::evaluate::gold::{Gold, GoldColumns};
@@ -16,7 +16,7 @@ use crate::Ending;
 use crate::dedup::{available_threads, default_memory};
 use crate::evaluate_args::{ClustersArguments, ColumnArguments, EvaluateCommand, PairsArguments};
 use crate::method::{method, read_as, site_rule};
-use crate::table::thousands;
+use crate::table::{not_an_input, thousands};
 
 pub(crate) fn run(command: &EvaluateCommand) -> Result<Ending> {
     match command {
@@ -61,15 +61,23 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
             let _ = writeln!(io::stderr(), "{what} …");
         }
     };
+    if let Some(report) = &arguments.told.report {
+        not_an_input(&[report, &report.with_extension("json")], &[&arguments.gold])?;
+    }
     let evaluation = match &arguments.told.report {
-        Some(path) => write_report(&gold, &options, path, &tell)?,
-        None => evaluate(&gold, &options, &tell)?,
-    };
+        Some(path) => write_report(&gold, &options, path, &tell),
+        None => evaluate(&gold, &options, &tell),
+    }
+    .with_context(|| arguments.gold.display().to_string())?;
     let mut out = io::stdout().lock();
     if arguments.told.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&evaluation)?)?;
     } else {
         print_evaluation(&mut out, &evaluation)?;
+    }
+    if evaluation.skipped > 0 {
+        writeln!(io::stderr(), "{} records of the input could not be used", thousands(evaluation.skipped))?;
+        return Ok(Ending::Skipped);
     }
     Ok(Ending::Done)
 }
@@ -110,7 +118,7 @@ fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> 
     )?;
     writeln!(
         out,
-        "{:<11} {:>6}  {:>6} {:>6} {:>6}  {:>8} {:>6} {:>4}  {:>6} {:>6} {:>7}  {:>7} {:>7} {:>9} {:>9}",
+        "{:<11} {:>6}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>7}  {:>7} {:>7} {:>9} {:>9}",
         "method",
         "at",
         "prec.",

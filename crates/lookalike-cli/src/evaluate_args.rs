@@ -176,8 +176,8 @@ pub(crate) struct AuditArguments {
     pub(crate) page: Option<PathBuf>,
 
     /// Pairs in the sample; every stratum gets its part
-    #[arg(long, value_name = "N", default_value_t = 120)]
-    pub(crate) sample: usize,
+    #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) sample: u32,
 
     /// Another seed, another sample
     #[arg(long, value_name = "N", default_value_t = 1)]

@@ -1,7 +1,7 @@
 //! `lookalike refine`
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use lookalike::config::{Config, Method};
@@ -17,6 +17,7 @@ use crate::dedup::{available_threads, cluster_mode};
 use crate::method::method;
 use crate::names::ClusterName;
 use crate::search_args::RefineArguments;
+use crate::table::not_an_input;
 
 /// The tops of a list for which the share of near-duplicates is told, as in the paper.
 const TOPS: [usize; 3] = [10, 20, 50];
@@ -31,10 +32,14 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
         text: arguments.fields.text_field.clone(),
         sketch: arguments.sketches.clone().filter(|_| index.is_none()),
     };
+    let beside = arguments.report.as_ref().map(|path| path.with_extension("json"));
+    let outputs = [&arguments.report, &beside, &arguments.run, &arguments.write_sketches];
+    let outputs: Vec<&Path> = outputs.into_iter().flatten().map(PathBuf::as_path).collect();
+    not_an_input(&outputs, &[&arguments.results])?;
     let refiner = Refiner::new(config(arguments)?)?;
     let mut read = lists::read(&arguments.results, &fields, index.is_some())?;
     if let Some(depth) = arguments.depth {
-        read.lists.iter_mut().for_each(|list| list.results.truncate(depth));
+        read.lists.iter_mut().for_each(|list| list.results.truncate(depth as usize));
     }
     if !read.is_run && !arguments.corpus.is_empty() {
         return Err(Error::Usage("--corpus is for TREC runs; these results have texts of their own".to_owned()).into());

@@ -47,8 +47,8 @@ pub(crate) struct RefineArguments {
     pub(crate) cluster: ClusterName,
 
     /// Look at the first N results of each list only
-    #[arg(long, value_name = "N")]
-    pub(crate) depth: Option<usize>,
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) depth: Option<u32>,
 
     /// Files of pages that a TREC run is about
     #[arg(long, value_name = "INPUT", num_args = 1..)]
@@ -90,7 +90,7 @@ pub(crate) struct ResultFieldArguments {
     #[arg(long, value_name = "FIELD")]
     pub(crate) results_field: Option<String>,
 
-    /// The text or HTML [default: text, html, content, body]
+    /// The text or HTML [default: text, html, content, body, raw_content]
     #[arg(long, value_name = "FIELD")]
     pub(crate) text_field: Option<String>,
 

@@ -1,7 +1,9 @@
 //! The summary a person sees at the end of a run.
 
 use std::io::{self, IsTerminal, Write};
+use std::path::Path;
 
+use lookalike::error::Error;
 use lookalike::pipeline::Outcome;
 
 use crate::args::TalkingArguments;
@@ -9,6 +11,20 @@ use crate::args::TalkingArguments;
 /// A number with a comma every three digits.
 pub(crate) fn thousands(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
+}
+
+/// Refuses to write over what is read.
+pub(crate) fn not_an_input(outputs: &[&Path], inputs: &[&Path]) -> Result<(), Error> {
+    let same = |path: &Path| path.canonicalize().ok();
+    for output in outputs {
+        if let Some(input) = inputs.iter().find(|input| same(input).is_some() && same(input) == same(output)) {
+            return Err(Error::Usage(format!(
+                "{}: would be written over, and is read; choose another name",
+                input.display()
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Seconds for people.

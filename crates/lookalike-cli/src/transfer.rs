@@ -87,7 +87,7 @@ fn print(out: &mut impl Write, report: &Report, arguments: &TransferArguments) -
     if on_url_alone > 0 && !arguments.verified_only {
         writeln!(
             out,
-            "{} judged pages were carried over on their URL alone, though the page has changed; --verified-only leaves them out",
+            "{} judged pages were carried over on their URL alone, though the page has changed or has too few words; --verified-only leaves them out",
             thousands(on_url_alone)
         )?;
     }

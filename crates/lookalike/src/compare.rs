@@ -138,10 +138,20 @@ pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comp
 #[must_use]
 pub fn by_config(left: &RawPage<'_>, right: &RawPage<'_>, config: &Config) -> (MethodWord, [(u32, u128); 2]) {
     let plan = Plan::new(config);
-    let mut sketcher = Sketcher::new(&plan, config);
-    let l = Made::new(&mut sketcher, left);
-    let r = Made::new(&mut sketcher, right);
-    (word(&plan, config, l.view(), r.view()), [(l.tokens, l.identity), (r.tokens, r.identity)])
+    by_plan(left, right, config, &plan, &mut Sketcher::new(&plan, config))
+}
+
+/// The same with a plan and a sketcher that serve for many pairs.
+pub(crate) fn by_plan(
+    left: &RawPage<'_>,
+    right: &RawPage<'_>,
+    config: &Config,
+    plan: &Plan,
+    sketcher: &mut Sketcher<'_>,
+) -> (MethodWord, [(u32, u128); 2]) {
+    let l = Made::new(sketcher, left);
+    let r = Made::new(sketcher, right);
+    (word(plan, config, l.view(), r.view()), [(l.tokens, l.identity), (r.tokens, r.identity)])
 }
 
 /// What a method makes of a page.

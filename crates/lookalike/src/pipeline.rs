@@ -91,6 +91,16 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
                 "--against goes with --matching full: one pass and examples have an order of their own".to_owned(),
             ));
         }
+        Some(path)
+            if path
+                .canonicalize()
+                .is_ok_and(|path| work.output().canonicalize().is_ok_and(|output| output == path)) =>
+        {
+            return Err(Error::Usage(format!(
+                "--against {}: is also the --output, which would replace it; choose another",
+                path.display()
+            )));
+        }
         Some(path) => Some(Against::open(path, config, work.path())?),
     };
     if let Some(against) = &against {

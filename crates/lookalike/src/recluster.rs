@@ -99,10 +99,8 @@ fn again(
     loaded: StoredPages,
     reading: &Reading<'_>,
 ) -> Result<Outcome> {
-    let StoredPages { mut pages, first, ids, .. } = loaded;
+    let StoredPages { mut pages, first, ids, first_seed, .. } = loaded;
     pages.rank_keys = rank_keys(reading, run.config, &pages, run.options.threads)?;
-    let is_seed = |source: &Source| stored.seeds.contains(&source.display);
-    let first_seed = reading.sources.iter().position(is_seed).unwrap_or(reading.sources.len());
     let ranks = run.ranks(&pages, &|page| pages.place(page).source as usize >= first_seed)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page as usize]);

@@ -136,6 +136,14 @@ fn gold_that_makes_no_sense_is_refused_with_the_line() {
     assert!(allowed.code == 0 && allowed.stdout.contains("1 judged pages are not in the input"), "{}", allowed.stdout);
     let wrong = evaluate(&["clusters", "--gold", "gold.tsv", "pages.jsonl", "--method", "md5"], at);
     assert!(wrong.code == 2 && wrong.stderr.contains("'md5' is no method"), "{}", wrong.stderr);
+    fs::write(at.join("bom.tsv"), "\u{feff}page\tcluster\r\nt0\tx\r\nt0-near\tx\r\n").unwrap();
+    assert_eq!(evaluate(&["clusters", "--gold", "bom.tsv", "pages.jsonl", "--method", "minhash"], at).code, 0);
+    fs::write(at.join("bytes.tsv"), b"t0\t1\nt\xff\t1\n").unwrap();
+    let bytes = evaluate(&["clusters", "--gold", "bytes.tsv", "pages.jsonl"], at);
+    assert!(bytes.code == 2 && bytes.stderr.contains("bytes.tsv: line 2: is no UTF-8"), "{}", bytes.stderr);
+    fs::write(at.join("single.tsv"), "t0\t1\nt1\t2\n").unwrap();
+    let single = evaluate(&["clusters", "--gold", "single.tsv", "pages.jsonl", "--method", "minhash"], at);
+    assert!(single.code == 2 && single.stderr.contains("nothing to find"), "{}", single.stderr);
     let none = evaluate(&["clusters", "--gold", "none.tsv", "pages.jsonl"], at);
     assert!(none.stderr.contains("none.tsv: no such file"), "{}", none.stderr);
 }
@@ -262,6 +270,15 @@ fn a_person_judges_a_result() {
     fs::write(at.join("wrong.jsonl"), "{\"left\": \"a\", \"right\": \"b\", \"verdict\": \"perhaps\"}\n").unwrap();
     let wrong = evaluate(&["audit", "out", "--judgments", "wrong.jsonl"], at);
     assert!(wrong.stderr.contains("line 1: is no judgment"), "{}", wrong.stderr);
+    let (first, other) =
+        (&lines[1], lines[1].replace("\"correct\"", "\"undecided\"").replace("\"incorrect\"", "\"undecided\""));
+    fs::write(at.join("wrong.jsonl"), format!("{first}\n{other}\n")).unwrap();
+    let wrong = evaluate(&["audit", "out", "--judgments", "wrong.jsonl"], at);
+    assert!(
+        wrong.stderr.contains("line 2:") && wrong.stderr.contains("were judged differently in line 1"),
+        "{}",
+        wrong.stderr
+    );
     let no_result = evaluate(&["audit", ".", "--page", "x.html"], at);
     assert!(no_result.code == 1 && no_result.stderr.contains("is no whole lookalike result"), "{}", no_result.stderr);
 }

@@ -132,6 +132,12 @@ fn results_that_cannot_be_folded_are_refused() {
         ("short.txt", "7 Q0 a 1 1.0 tag\n7 Q0 b 2\n", "line 2: has 4 columns; a TREC run has six"),
         ("rank.txt", "7 Q0 a first 1.0 tag\n", "line 1: the rank 'first' is no number"),
         ("nothing.txt", "\n", "is empty"),
+        ("twice.txt", "7 Q0 a 1 2.0 tag\n8 Q0 a 1 1.0 tag\n7 Q0 a 2 1.0 tag\n", "line 3: 'a' is in line 1 already"),
+        (
+            "sketch.json",
+            "{\"results\": [{\"text\": \"x\", \"sketch\": {\"version\": 9}}]}",
+            "result 1: its sketch is no sketch",
+        ),
         ("run.txt", "7 Q0 a 1 1.0 tag\n", "say where they are: --corpus"),
     ] {
         fs::write(at.join(name), text).unwrap();
@@ -148,6 +154,15 @@ fn results_that_cannot_be_folded_are_refused() {
         "{}",
         ran.stderr
     );
+    for (arguments, complaint) in [
+        (vec!["refine", "some.json", "--sketches", "nowhere"], "no result has a field 'nowhere'"),
+        (vec!["refine", "some.json", "--report", "some.html"], "some.json: would be written over"),
+        (vec!["refine", "some.json", "--write-sketches", "some.json"], "some.json: would be written over"),
+        (vec!["refine", "some.json", "--depth", "0"], "--depth"),
+    ] {
+        let ran = ours(&arguments, at);
+        assert!(ran.code == 2 && ran.stderr.contains(complaint), "{arguments:?}: {}", ran.stderr);
+    }
     let flag = ours(&["refine", "some.json", "--method", "simhash", "--threshold", "0.5"], at);
     assert!(flag.code == 2 && flag.stderr.contains("--threshold is a similarity"), "{}", flag.stderr);
 }
@@ -306,6 +321,16 @@ fn judgments_that_make_no_sense_are_refused_with_the_line() {
         assert!(ran.stderr.contains(complaint), "{}", ran.stderr);
         assert!(!at.join("out").exists(), "nothing is left");
     }
+    fs::write(at.join("bom.txt"), "\u{feff}1 0 a1 1\r\n").unwrap();
+    let bom = ours(&["transfer", "--qrels", "bom.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
+    assert_eq!((bom.code, fs::read_to_string(at.join("bom/qrels.txt")).unwrap().as_str()), (0, "1 0 b1 1\n"));
+    let over =
+        ours(&["transfer", "--qrels", "bom/qrels.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
+    assert!(over.code == 2 && over.stderr.contains("would replace those that are read"), "{}", over.stderr);
+    fs::write(at.join("broken.jsonl"), fs::read_to_string(at.join("a.jsonl")).unwrap() + "{oops\n").unwrap();
+    let skipped =
+        ours(&["transfer", "--qrels", "bom.txt", "--from", "broken.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
+    assert!(skipped.code == 3 && skipped.stderr.contains("1 records could not be used"), "{}", skipped.stderr);
     fs::write(at.join("bad.txt"), "1 0 a1 1\n1 0 stranger -2\n").unwrap();
     let allowed = ours(
         &[
@@ -378,14 +403,32 @@ fn what_another_corpus_has_is_dropped() {
         }
         fs::remove_dir_all(at.join("out")).unwrap();
     }
+    // Files that are old and new at once: the old pages are dropped, and a second clustering knows which is which.
+    let grown = run(lookalike()
+        .args(["dedup", "first.jsonl", "second.jsonl", "--against", "seen", "--output", "grown"])
+        .current_dir(at));
+    assert_eq!(grown.code, 0, "{}", grown.stderr);
+    let before = summary(&at.join("grown"));
+    assert_eq!(
+        (before["pages"].as_u64(), before["kept"].as_u64()),
+        (Some((first.len() + second.len()) as u64), Some(6))
+    );
+    assert_eq!(ours(&["recluster", "grown", "--threshold", "0.71", "-q"], at).code, 0);
+    let after = summary(&at.join("grown"));
+    assert_eq!(
+        (&after["pages"], &after["kept"], &after["against"]),
+        (&before["pages"], &before["kept"], &before["against"])
+    );
     for (flags, complaint) in [
+        (vec!["--against", "seen", "--output", "seen"], "is also the --output"),
         (vec!["--against", "index"], "use --method simhash"),
         (vec!["--against", "."], "is neither a result of lookalike dedup nor an index"),
         (vec!["--against", "index", "--method", "simhash", "--ngram", "4"], "made with another --ngram"),
         (vec!["--against", "seen", "--method", "spotsigs", "--matching", "incremental"], "goes with --matching full"),
         (vec!["--against", "seen", "--text-field", "body"], "that run read other fields"),
     ] {
-        let ran = run(lookalike().args(["dedup", "second.jsonl", "--output", "out"]).args(&flags).current_dir(at));
+        let output: &[&str] = if flags.contains(&"--output") { &[] } else { &["--output", "out"] };
+        let ran = run(lookalike().args(["dedup", "second.jsonl"]).args(output).args(&flags).current_dir(at));
         assert!(ran.code == 2 && ran.stderr.contains(complaint), "{flags:?}: {}", ran.stderr);
     }
 }

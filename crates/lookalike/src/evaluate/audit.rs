@@ -16,6 +16,7 @@ use crate::evaluate::method_run::Passing;
 use crate::evaluate::metrics::wilson;
 use crate::method::Plan;
 use crate::page::{PageId, ScoredPair};
+use crate::read::plain::plain_text;
 use crate::report::diff::{Piece, pieces};
 use crate::report::differences::{Differences, classify};
 use crate::report::read_back::{self, StoredPages, StoredSummary};
@@ -313,8 +314,9 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
     for (stratum, pairs) in &population.strata {
         place.extend(pairs.iter().map(|pair| ((pair.left, pair.right), (stratum, pair))));
     }
-    let text = std::fs::read_to_string(judgments).map_err(Error::io(judgments, "read"))?;
+    let text = plain_text(judgments)?;
     let mut judged: BTreeMap<(PageId, PageId), Judgment> = BTreeMap::new();
+    let mut lines: HashMap<(PageId, PageId), (usize, Verdict)> = HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
         let wrong = |reason: String| Error::Usage(format!("{}: line {}: {reason}", judgments.display(), number + 1));
         let judgment: Judgment =
@@ -329,6 +331,15 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
                 judgment.left, judgment.right
             )));
         }
+        if let Some(&(before, verdict)) = lines.get(&key)
+            && verdict != judgment.verdict
+        {
+            return Err(wrong(format!(
+                "'{}' and '{}' were judged differently in line {before}",
+                judgment.left, judgment.right
+            )));
+        }
+        lines.insert(key, (number + 1, judgment.verdict));
         judged.insert(key, judgment);
     }
     if judged.is_empty() {

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::read::plain::plain_text;
 
 /// Which columns or fields are what; nothing: the usual names are tried.
 #[derive(Debug, Clone, Default)]
@@ -94,10 +95,10 @@ impl Gold {
     /// # Errors
     /// When it cannot be read; with the line, when a line makes no sense or a page is in two clusters.
     pub fn read(path: &Path, columns: &GoldColumns, positive: f64) -> Result<Gold> {
-        let text = std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
-            std::io::ErrorKind::NotFound => Error::NotFound { path: path.to_path_buf() },
-            _ => Error::io(path, "read")(cause),
-        })?;
+        if !positive.is_finite() {
+            return Err(Error::Usage(format!("--positive {positive} is no label: it must be a number")));
+        }
+        let text = plain_text(path)?;
         let lines = Lines { path: path.to_path_buf() };
         let mut gold = Gold::default();
         let mut names = HashMap::new();

@@ -46,6 +46,8 @@ pub(super) struct MethodRun {
     /// For each page the page that is kept in its place.
     pub(super) kept: Vec<PageId>,
     pub(super) cost: Cost,
+    /// Records that could not be used.
+    pub(super) skipped: u64,
     /// Sites by the URLs of pages, as hashes, where the method looks at them.
     sites: Vec<Option<u64>>,
     /// Whether crowded buckets were compared by leaders, so that pairs may be missing.
@@ -129,6 +131,7 @@ impl<'a> Runner<'a> {
                 compared: summary.compared_pairs,
                 accepted: summary.pairs,
             },
+            skipped: summary.skipped.values().sum(),
             sites,
             is_capped: summary.capped_buckets > 0,
             summary: read_back::summary(&output)?,

@@ -61,6 +61,8 @@ pub struct Evaluation {
     pub judged_pages: usize,
     /// Judged pages that are not in the input.
     pub missing_pages: usize,
+    /// Records of the input that could not be used.
+    pub skipped: u64,
     /// Pairs that belong together.
     pub gold_pairs: u64,
     /// Clusters of two or more judged pages.
@@ -228,6 +230,12 @@ fn evaluate_keeping(
         let run = runner.run(config)?;
         let labels = Labels::new(gold, &run.stored, config.site, options.allow_missing)?;
         let truth = labels.true_pairs();
+        if truth.is_empty() {
+            return Err(Error::Usage(
+                "the gold standard has no two pages of the input that belong together, so there is nothing to find"
+                    .to_owned(),
+            ));
+        }
         let loose = runner.run(&loosest(config))?;
         let judge = Judge { labels: &labels, truth: &truth, clustered: labels.clustered() };
         let (judged, method) = judge.method(&run, &loose);
@@ -235,6 +243,7 @@ fn evaluate_keeping(
             pages: run.stored.pages.len(),
             judged_pages: labels.judged_pages(),
             missing_pages: labels.missing,
+            skipped: run.skipped,
             gold_pairs: truth.len() as u64,
             gold_clusters: judge.cluster_count(),
             methods: Vec::new(),

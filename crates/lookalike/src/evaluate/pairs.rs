@@ -6,13 +6,15 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::compare::by_config;
+use crate::compare::by_plan;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::evaluate::method_run::{nearest, nearness, threshold};
 use crate::evaluate::metrics::{Counts, RankedScores, ranked};
 use crate::method::Plan;
 use crate::page::{Body, Markup, RawPage};
+use crate::read::plain::plain_text;
+use crate::sketch::sketcher::Sketcher;
 
 /// Which field is what.
 #[derive(Debug, Clone)]
@@ -79,13 +81,7 @@ pub struct PairMethod {
 /// # Errors
 /// When it cannot be read; with the line, when a line is no pair.
 pub fn read(path: &Path, fields: &PairFields) -> Result<Vec<LabelledPair>> {
-    let text = std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::NotFound => Error::NotFound { path: path.to_path_buf() },
-        std::io::ErrorKind::InvalidData => {
-            Error::Usage(format!("{}: is no text; a file of pairs holds JSON lines (unpack it first)", path.display()))
-        }
-        _ => Error::io(path, "read")(cause),
-    })?;
+    let text = plain_text(path)?;
     let mut pairs = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
         let wrong = |reason: String| Error::Usage(format!("{}: line {}: {reason}", path.display(), number + 1));
@@ -136,6 +132,9 @@ pub fn evaluate_pairs(
     configs: &[Config],
     score_field: Option<&str>,
 ) -> Result<PairEvaluation> {
+    if !positive.is_finite() {
+        return Err(Error::Usage(format!("--positive {positive} is no label: it must be a number")));
+    }
     let is_near = |pair: &LabelledPair| pair.label >= positive;
     let near = pairs.iter().filter(|pair| is_near(pair)).count();
     if near == 0 || near == pairs.len() {
@@ -160,11 +159,12 @@ pub fn evaluate_pairs(
     }
     for config in configs {
         let plan = Plan::new(config);
+        let mut sketcher = Sketcher::new(&plan, config);
         let mut counts = Counts { gold: near as u64, ..Counts::default() };
         let (mut decided, mut exact) = (Vec::new(), Vec::new());
         for pair in pairs {
             let page = |text: &str| RawPage::new(Body::Text(Cow::Owned(text.to_owned())), Markup::Unknown);
-            let (word, facts) = by_config(&page(&pair.left), &page(&pair.right), config);
+            let (word, facts) = by_plan(&page(&pair.left), &page(&pair.right), config, &plan, &mut sketcher);
             let is_copy = facts[0].0 > 0 && facts[0].1 == facts[1].1;
             let is_accepted = word.near_duplicate || is_copy;
             counts.correct += u64::from(is_accepted && is_near(pair));

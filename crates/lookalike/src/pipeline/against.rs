@@ -19,9 +19,16 @@ use crate::sketch::simhash::cosine_of_distance;
 /// Another corpus.
 pub(crate) enum Against {
     /// A result: its kept pages, and what they are called there, source by source.
-    Pages(Vec<(Source, Vec<String>)>),
+    Pages(Vec<(Source, Vec<Theirs>)>),
     /// An index, and the source that stands for it.
     Index(Box<Index>, Source),
+}
+
+/// A kept page of a result.
+pub(crate) struct Theirs {
+    id: String,
+    /// Its words, where this run reads pages as that one did.
+    tokens: Option<u32>,
 }
 
 /// A page of the input near a row of an index.
@@ -58,15 +65,17 @@ impl Against {
             )));
         }
         let kept = stored.ids.kept(path)?;
+        let reads_alike = summary.config.text_options() == config.text_options();
         let files: HashMap<&str, _> = summary.files.iter().map(|file| (file.source.as_str(), file)).collect();
         let mut sources = Vec::new();
         for (number, display) in (0u32..).zip(&stored.sources) {
             let mut ids = Vec::new();
             let is_kept = |page: PageId| kept.get(page as usize) == Some(&page) && !stored.pages.is_revisit(page);
             for page in stored.pages.pages_of(number).filter(|&page| is_kept(page)) {
-                ids.push(stored.pages.id(page)?);
+                let tokens = reads_alike.then(|| stored.pages.tokens[page as usize]);
+                ids.push(Theirs { id: stored.pages.id(page)?, tokens });
             }
-            if ids.is_empty() || summary.seeds.contains(display) {
+            if ids.is_empty() || number as usize >= stored.first_seed {
                 continue;
             }
             // Files of many pages were copied without what was dropped; files of one page stand where they stood.
@@ -142,7 +151,16 @@ impl Against {
                         );
                         return Err(Error::BadResult { path: source.path(), reason });
                     }
-                    names.extend(here.into_iter().zip(ids.iter().cloned()));
+                    for (page, theirs) in here.into_iter().zip(ids) {
+                        if theirs.tokens.is_some_and(|tokens| tokens != pages.tokens[page as usize]) {
+                            let reason = format!(
+                                "'{}' is not the page it was when that result was made; make it again",
+                                theirs.id
+                            );
+                            return Err(Error::BadResult { path: source.path(), reason });
+                        }
+                        names.insert(page, theirs.id.clone());
+                    }
                 }
                 names.iter().for_each(|(&page, name)| pages.rename(page, name.clone()));
             }

@@ -18,6 +18,7 @@ mod http;
 mod jsonl;
 mod mediawiki;
 mod parquet;
+pub(crate) mod plain;
 #[cfg(feature = "remote")]
 pub(crate) mod remote;
 #[cfg(not(feature = "remote"))]

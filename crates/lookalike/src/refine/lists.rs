@@ -7,6 +7,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
+use crate::read::plain::plain_text;
 
 /// A result.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -75,15 +76,18 @@ pub const SKETCH_FIELD: &str = "sketch";
 /// When it is in none of the forms; when a list is empty; with the line, where a line of a run makes no sense.
 pub fn read(path: &Path, fields: &ResultFields, ids_suffice: bool) -> Result<Lists> {
     let text = if path == Path::new("-") {
-        std::io::read_to_string(std::io::stdin()).map_err(Error::io(path, "read"))?
+        let text = std::io::read_to_string(std::io::stdin()).map_err(Error::io(path, "read"))?;
+        text.strip_prefix('\u{feff}').map(str::to_owned).unwrap_or(text)
     } else {
-        std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
-            std::io::ErrorKind::NotFound => Error::NotFound { path: path.to_path_buf() },
-            _ => Error::io(path, "read")(cause),
-        })?
+        plain_text(path)?
     };
     let wrong = |reason: String| Error::Usage(format!("{}: {reason}", path.display()));
     if !matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'[')) {
+        if let Some(name) = &fields.sketch {
+            return Err(wrong(format!(
+                "is a TREC run, which has no sketches, and there is no index '{name}', which --sketches asks for"
+            )));
+        }
         let lists = run(&text).map_err(wrong)?;
         return Ok(Lists { lists, is_run: true });
     }
@@ -122,6 +126,11 @@ fn list(value: &Value, fields: &ResultFields, ids_suffice: bool) -> Result<Resul
             results.len()
         ));
     }
+    if let Some(name) = fields.sketch.as_ref().filter(|_| results.iter().all(|result| result.sketch.is_none())) {
+        return Err(format!(
+            "no result has a field '{name}', and there is no index of that name, which --sketches asks for"
+        ));
+    }
     let name = ["query", "q", "topic"].iter().find_map(|name| value.get(*name)?.as_str());
     Ok(ResultList { name: name.map(str::to_owned), results })
 }
@@ -153,9 +162,21 @@ fn result(record: &Value, fields: &ResultFields) -> SearchResult {
         url: find(&fields.url, URL_NAMES),
         title: find(&fields.title, TITLE_NAMES),
         text: find(&fields.text, TEXT_NAMES),
-        sketch: find(&fields.sketch, &[SKETCH_FIELD]),
+        sketch: sketch(record, fields),
         score: ["_score", "score"].iter().find_map(|name| record.get(*name)?.as_f64()),
         record: record.clone(),
+    }
+}
+
+/// A sketch; what stands in its place and is none is refused later, with the number of the result.
+fn sketch(record: &Value, fields: &ResultFields) -> Option<String> {
+    let name = fields.sketch.as_deref().unwrap_or(SKETCH_FIELD);
+    let found = at(record, name).or_else(|| at(record.get("_source")?, name))?;
+    match found {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Array(parts) if parts.len() == 1 => parts[0].as_str().map(str::to_owned).or(Some(String::new())),
+        _ => Some(String::new()),
     }
 }
 
@@ -163,7 +184,8 @@ fn result(record: &Value, fields: &ResultFields) -> SearchResult {
 fn run(text: &str) -> Result<Vec<ResultList>, String> {
     let mut lists: Vec<ResultList> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
-    let mut ranks: Vec<Vec<(f64, usize)>> = Vec::new();
+    let mut ranks: Vec<Vec<(f64, f64, usize)>> = Vec::new();
+    let mut lines: HashMap<(usize, String), usize> = HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
         let line_number = number + 1;
         let cells: Vec<&str> = line.split_whitespace().collect();
@@ -181,7 +203,10 @@ fn run(text: &str) -> Result<Vec<ResultList>, String> {
             lists.len() - 1
         });
         let list = &mut lists[place];
-        ranks[place].push((rank, list.results.len()));
+        if let Some(before) = lines.insert((place, page.to_owned()), line_number) {
+            return Err(format!("line {line_number}: '{page}' is in line {before} already, for the same topic"));
+        }
+        ranks[place].push((score, rank, list.results.len()));
         list.results.push(SearchResult {
             id: Some(page.to_owned()),
             score: Some(score),
@@ -193,8 +218,9 @@ fn run(text: &str) -> Result<Vec<ResultList>, String> {
         return Err("is empty: there is nothing to fold".to_owned());
     }
     for (list, mut order) in lists.iter_mut().zip(ranks) {
-        order.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        list.results = order.iter().map(|&(_, at)| list.results[at].clone()).collect();
+        // By score, as trec_eval does; ranks break ties.
+        order.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.total_cmp(&b.1)).then(a.2.cmp(&b.2)));
+        list.results = order.iter().map(|&(_, _, at)| list.results[at].clone()).collect();
     }
     Ok(lists)
 }

@@ -23,6 +23,8 @@ pub(crate) struct StoredSummary {
     pub(crate) config: Config,
     pub(crate) config_hash: String,
     pub(crate) files: Vec<SourceFile>,
+    /// Pages of the input: in the tables, what comes behind them are examples, or pages of another corpus.
+    pub(crate) pages: u64,
     pub(crate) sources: u64,
     pub(crate) source_bytes: u64,
     pub(crate) capped_buckets: u64,
@@ -36,8 +38,6 @@ pub(crate) struct StoredSummary {
     pub(crate) candidate_pairs: u64,
     pub(crate) candidate_pages: u64,
     pub(crate) compared_pairs: u64,
-    #[serde(default)]
-    pub(crate) seeds: Vec<String>,
     pub(crate) against: Option<AgainstReport>,
     #[serde(default)]
     pub(crate) antecedents: Vec<String>,
@@ -56,6 +56,8 @@ pub(crate) struct StoredPages {
     pub(crate) pages: PageTable,
     /// The sources' names, by index.
     pub(crate) sources: Vec<String>,
+    /// Sources from this one on are examples, or another corpus.
+    pub(crate) first_seed: usize,
     /// For each page the first of its identity set.
     pub(crate) first: Vec<PageId>,
     pub(crate) ids: PageIds,
@@ -94,9 +96,11 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
     let mut stored = StoredPages {
         pages: PageTable::new(work, limit_bytes),
         sources: Vec::new(),
+        first_seed: usize::MAX,
         first: Vec::new(),
         ids: PageIds::default(),
     };
+    let input_pages = summary(directory)?.pages;
     let mut identities: Vec<String> = Vec::new();
     let mut revisits: Vec<(PageId, String)> = Vec::new();
     for_each_batch(&directory.join("pages.parquet"), |batch| {
@@ -107,7 +111,12 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         // Results of the first version have no such column.
         let revisit_of = text(batch, "revisit_of").ok();
         for row in 0..batch.num_rows() {
-            if stored.sources.last().is_none_or(|last| last != source.value(row)) {
+            let is_first_seed = stored.pages.len() as u64 == input_pages;
+            if is_first_seed {
+                stored.first_seed = stored.sources.len();
+            }
+            // A file can be part of the input and of what it is held against.
+            if is_first_seed || stored.sources.last().is_none_or(|last| last != source.value(row)) {
                 stored.sources.push(source.value(row).to_owned());
             }
             let page = PageId::try_from(stored.pages.len()).unwrap_or(PageId::MAX);
@@ -131,6 +140,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         Ok(())
     })?;
     stored.pages.finish()?;
+    stored.first_seed = stored.first_seed.min(stored.sources.len());
     for (page, original) in revisits {
         let original = stored.ids.page(&original, directory)?;
         stored.pages.set_revisit(page, Some(original));

@@ -158,7 +158,8 @@ fn check_missing(judged: &JudgedPages, judgments: &[Judgment], options: &Transfe
     let names: Vec<String> = named.iter().take(NAMED).map(|(line, page)| format!("  line {line}: {page}")).collect();
     let rest = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
     Err(Error::Usage(format!(
-        "{} of the {all} judged pages are not in {}:\n{}{rest}\n{}",
+        "{}: {} of the {all} judged pages are not in {}:\n{}{rest}\n{}",
+        options.qrels.display(),
         missing.len(),
         options.from.join(", "),
         names.join("\n"),

@@ -4,6 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::read::plain::plain_text;
 
 /// One judgment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,10 +27,7 @@ pub struct Judgment {
 /// With the line, when a line has not four columns, or a grade that is no whole number, or judges a page again in
 /// another way.
 pub fn read(path: &Path) -> Result<Vec<Judgment>> {
-    let text = std::fs::read_to_string(path).map_err(|cause| match cause.kind() {
-        std::io::ErrorKind::NotFound => Error::NotFound { path: path.to_path_buf() },
-        _ => Error::io(path, "read")(cause),
-    })?;
+    let text = plain_text(path)?;
     let mut judgments: Vec<Judgment> = Vec::new();
     let mut known: std::collections::HashMap<(String, String), usize> = std::collections::HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
