@@ -148,7 +148,8 @@ fn look(page: &RawPage<'_>) -> Looked {
             cores.push(squeeze(read.content));
         }
     }
-    let paragraphs = text.lines().map(squeeze).filter(|block| block.chars().count() >= PARAGRAPH_CHARS).collect();
+    let blocks = whole.blocks(page).into_iter().map(|block| squeeze(&block));
+    let paragraphs = blocks.filter(|block| block.chars().count() >= PARAGRAPH_CHARS).collect();
     let body = match &page.body {
         Body::Text(text) => text.to_string(),
         Body::Bytes(bytes) => charset::decode(bytes, page.charset.as_deref()).text.into_owned(),

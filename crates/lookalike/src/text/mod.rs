@@ -196,6 +196,19 @@ impl PageReader {
         }
     }
 
+    /// The page's text as people read it, block by block.
+    pub fn blocks(&mut self, page: &RawPage<'_>) -> Vec<String> {
+        let body = unicode(page);
+        if is_html(page.markup, &body) {
+            html::extract(&body, page.url.as_deref(), &mut self.page);
+            let ends: Vec<usize> = self.page.block_ends.iter().copied().chain([self.page.text.len()]).collect();
+            ranges(&ends).map(|range| self.page.text[range].to_owned()).collect()
+        } else {
+            let ends: Vec<usize> = blank_lines(&body).into_iter().chain([body.len()]).collect();
+            ranges(&ends).map(|range| body[range].to_owned()).collect()
+        }
+    }
+
     /// The page's text as people read it.
     pub fn text(&mut self, page: &RawPage<'_>) -> String {
         let text = unicode(page);
