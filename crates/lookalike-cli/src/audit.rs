@@ -21,15 +21,14 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
         return Ok(Ending::Done);
     }
     let (html, pairs) = audit::page(&arguments.directory, arguments.sample as usize, arguments.seed)?;
-    if let Some(path) = &arguments.page {
-        std::fs::write(path, html).with_context(|| format!("{}: cannot write", path.display()))?;
-        writeln!(
-            out,
-            "{} has {pairs} pairs to judge: open it in a browser, judge with the keys 1, 2 and 3, save with s, then\n  lookalike evaluate audit {} --judgments judgments.jsonl",
-            path.display(),
-            arguments.directory.display()
-        )?;
-    }
+    let path = arguments.page.clone().unwrap_or_else(|| arguments.directory.join("audit.html"));
+    std::fs::write(&path, html).with_context(|| format!("{}: cannot write", path.display()))?;
+    writeln!(
+        out,
+        "{} has {pairs} pairs to judge: open it in a browser, judge with the keys 1, 2 and 3, save with s, then\n  lookalike evaluate audit {} --judgments judgments.jsonl",
+        path.display(),
+        arguments.directory.display()
+    )?;
     Ok(Ending::Done)
 }
 

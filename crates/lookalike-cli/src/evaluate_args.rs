@@ -20,7 +20,7 @@ Examples:
     lookalike evaluate pairs pairs.jsonl --positive 1
 
   No gold standard at hand: judge a sample of a result yourself
-    lookalike evaluate audit out --page audit.html
+    lookalike evaluate audit out                     writes out/audit.html
     lookalike evaluate audit out --judgments judgments.jsonl";
 
 #[derive(Debug, Args)]
@@ -171,8 +171,8 @@ pub(crate) struct AuditArguments {
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// Write the page for judging here
-    #[arg(long, value_name = "FILE", required_unless_present = "judgments")]
+    /// Write the page for judging here [default: DIR/audit.html]
+    #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
 
     /// Pairs in the sample; every stratum gets its part

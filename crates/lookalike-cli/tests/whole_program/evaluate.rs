@@ -211,6 +211,12 @@ fn a_person_judges_a_result() {
     let page = fs::read_to_string(at.join("audit.html")).unwrap();
     let again = evaluate(&["audit", "out", "--page", "again.html", "--sample", "30"], at);
     assert_eq!((again.code, fs::read_to_string(at.join("again.html")).unwrap()), (0, page.clone()), "the same sample");
+    assert_eq!(evaluate(&["audit", "out", "--sample", "30"], at).code, 0);
+    assert_eq!(
+        fs::read_to_string(at.join("out/audit.html")).unwrap(),
+        page,
+        "beside the result, if nothing else is said"
+    );
     let mut pairs = Vec::new();
     for section in page.split("<section ").skip(1) {
         let attribute = |name: &str| section.split(&format!("{name}=\"")).nth(1).unwrap().split('"').next().unwrap();
