@@ -246,14 +246,14 @@ impl MethodRun {
     }
 
     /// For each page the page that would be kept in its place, if `pairs` were all.
-    pub(super) fn stars(&self, pairs: &[ScoredPair], threshold: f64) -> Vec<PageId> {
+    pub(super) fn stars(&self, pairs: &[ScoredPair], threshold: f64, guess: Guess) -> Vec<PageId> {
         let first = &self.stored.first;
         let order: Vec<PageId> = (0..).zip(first).filter(|(page, first)| page == *first).map(|row| row.0).collect();
         let is_directed = self.config.method == Method::Bloom;
         let direction = if is_directed { Direction::Covering(threshold) } else { Direction::Either };
         let neighbours = Neighbours::new(first.len(), pairs, direction);
         let order = if is_directed { coverers_first(&order, pairs, direction) } else { order };
-        let chosen = star::assign(first.len(), &order, &neighbours, Guess::Best);
+        let chosen = star::assign(first.len(), &order, &neighbours, guess);
         first.iter().map(|&first| chosen[first as usize].page).collect()
     }
 }

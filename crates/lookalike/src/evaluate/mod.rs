@@ -25,7 +25,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::config::{Config, Method};
+use crate::config::{Config, Guess, Method};
 use crate::error::{Error, Result};
 use crate::method::Plan;
 use crate::page::{PageId, ScoredPair};
@@ -256,7 +256,7 @@ fn evaluate_keeping(
     }
     let mut evaluation = evaluation.ok_or_else(|| Error::Usage("no method was named".to_owned()))?;
     if let Some(reference) = options.equal_recall {
-        equal_recall(&mut evaluation, &curves, reference)?;
+        equal_recall(&mut evaluation, &curves, reference);
     }
     Ok((evaluation, runs))
 }
@@ -446,8 +446,11 @@ impl Judge<'_> {
             let pairs = count(accepted, self.truth.len() as u64);
             let near = |pair: &&ScoredPair| loose.reaches(loose.value(pair), least);
             let near: Vec<ScoredPair> = loose.pairs.iter().filter(near).copied().collect();
-            let (clusters, strict) =
-                if self.clustered.is_empty() { (None, None) } else { self.clusters(&loose.stars(&near, threshold)) };
+            let (clusters, strict) = if self.clustered.is_empty() {
+                (None, None)
+            } else {
+                self.clusters(&loose.stars(&near, threshold, Guess::Best))
+            };
             SweepPoint { threshold, pairs, clusters, strict }
         });
         points.collect()
@@ -530,18 +533,13 @@ fn shown(method: Method, value: f64) -> f64 {
     if method == Method::Spotsigs && rounded >= threshold { rounded - 1e-4 } else { rounded }
 }
 
-fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)], reference: Method) -> Result<()> {
-    let Some(wanted) = evaluation.methods.iter().find(|method| method.method == reference.name()) else {
-        return Err(Error::Usage(format!(
-            "--equal-recall {0}: {0} is not among the methods that are evaluated",
-            reference.name()
-        )));
-    };
+/// Sets every method to the recall of one of them.
+fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)], reference: Method) {
+    let Some(wanted) = evaluation.methods.iter().find(|method| method.method == reference.name()) else { return };
     let recall = wanted.pairs.recall();
     for (row, (method, judged)) in evaluation.methods.iter_mut().zip(curves) {
         let at = cuts(judged, evaluation.gold_pairs, None).find(|cut| cut.1.recall() >= recall);
         let at = at.map(|(value, pairs)| CutPoint { threshold: shown(*method, value), pairs });
         row.equal_recall = Some(EqualRecall { with: reference.name(), at });
     }
-    Ok(())
 }

@@ -4,7 +4,6 @@
 use serde::Serialize;
 
 use crate::candidate::matching::seeded_order_key;
-use crate::cluster::{Direction, Neighbours, star};
 use crate::config::{Antecedents, Config, Guess, Matching};
 use crate::error::{Error, Result};
 use crate::evaluate::method_run::{MethodRun, Runner};
@@ -102,12 +101,8 @@ pub(super) fn spot_experiments(
 
 /// Full matching at a threshold, from the pairs of the loosest run.
 fn full_match(loose: &MethodRun, threshold: f64, guess: Guess) -> Vec<PageId> {
-    let first = &loose.stored.first;
     let pairs: Vec<ScoredPair> = loose.pairs.iter().filter(|pair| pair.similarity > threshold).copied().collect();
-    let order: Vec<PageId> = (0..).zip(first).filter(|(page, first)| page == *first).map(|row| row.0).collect();
-    let neighbours = Neighbours::new(first.len(), &pairs, Direction::Either);
-    let chosen = star::assign(first.len(), &order, &neighbours, guess);
-    first.iter().map(|&first| chosen[first as usize].page).collect()
+    loose.stars(&pairs, threshold, guess)
 }
 
 /// Goes through the pages in the order in which they were matched.

@@ -96,8 +96,7 @@ pub fn for_each(
                     // A revisit has no text of its own.
                     Ok(page) if page.capture.is_some_and(|capture| capture.refers_to.is_some()) => {}
                     Ok(page) => {
-                        let name = || format!("{}:{}", reading.sources[page.source as usize].name, page.record);
-                        let id = page.id.as_deref().map_or_else(name, str::to_owned);
+                        let id = reading.id_of(&page);
                         rows.push((Id::Text(id.into()), fingerprint(&page, sketcher, config)));
                     }
                     Err(NoPage::Skipped(record)) => skipped.push(record),

@@ -55,7 +55,7 @@ use std::sync::atomic::AtomicU64;
 
 use crate::config::Config;
 use crate::error::{Result, SkipKind, SkippedRecord};
-use crate::page::PageId;
+use crate::page::{PageId, RawPage};
 use crate::parallel::JobSender;
 use batch::Content;
 use buffer::BufferPool;
@@ -129,6 +129,13 @@ impl<'s> Reading<'s> {
 }
 
 impl Reading<'_> {
+    /// The id of a page: its own, or its file and record.
+    #[must_use]
+    pub fn id_of(&self, page: &RawPage<'_>) -> String {
+        let numbered = || format!("{}:{}", self.sources[page.source as usize].name, page.record);
+        page.id.as_deref().map_or_else(numbered, str::to_owned)
+    }
+
     /// Hands all records of all sources to `jobs`, in order.
     ///
     /// # Errors

@@ -87,8 +87,7 @@ fn of_run(
                 if let Ok(page) = page
                     && has_text(&page)
                 {
-                    let numbered = || format!("{}:{}", reading.sources[page.source as usize].name, page.record);
-                    let id = page.id.as_deref().map_or_else(numbered, str::to_owned);
+                    let id = reading.id_of(&page);
                     if wanted.contains(id.as_str()) {
                         found.push((id, refiner.sketch(&page, sketcher)));
                     }

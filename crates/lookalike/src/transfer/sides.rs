@@ -132,11 +132,6 @@ fn url_of(page: &RawPage<'_>, reading: &Reading<'_>) -> Option<String> {
     }
 }
 
-fn id_of(page: &RawPage<'_>, reading: &Reading<'_>) -> String {
-    let numbered = || format!("{}:{}", reading.sources[page.source as usize].name, page.record);
-    page.id.as_deref().map_or_else(numbered, str::to_owned)
-}
-
 /// A page with a text of its own; what cannot be used is noted.
 fn usable<'p>(found: Result<RawPage<'p>, NoPage>, skipped: &mut Vec<SkippedRecord>) -> Option<RawPage<'p>> {
     match found {
@@ -226,7 +221,7 @@ impl JudgedPages {
                         batch.visit(&reading, &mut |found| {
                             let Some(page) = usable(found, &mut skipped) else { return Ok(()) };
                             pages += 1;
-                            let (id, key) = (id_of(&page, &reading), url_of(&page, &reading));
+                            let (id, key) = (reading.id_of(&page), url_of(&page, &reading));
                             keys.extend(key.as_deref().map(|key| xxh3_64(key.as_bytes())));
                             if wanted.contains(id.as_str()) {
                                 let judged = JudgedPage {
@@ -356,7 +351,7 @@ impl JudgedPages {
                 batch.visit(&reading, &mut |found| {
                     let Some(page) = usable(found, &mut skipped) else { return Ok(()) };
                     rows.push(OtherPage {
-                        id: id_of(&page, &reading),
+                        id: reading.id_of(&page),
                         key: url_of(&page, &reading),
                         url: page.url.as_deref().map(str::to_owned),
                         fingerprint: fingerprint(&page, &mut eyes.sketcher, config),
