@@ -1,7 +1,7 @@
 //! Bytes → pages.
 //!
 //! In: sources. Out: batches of records, made by one thread and parsed by many; every record is
-//! handed on as a [`RawPage`](crate::page::RawPage) or as a [`SkippedRecord`] that says what is wrong with it. A second
+//! handed on as a [`RawPage`] or as a [`SkippedRecord`] that says what is wrong with it. A second
 //! reading of chosen records ([`Wanted`]) seeks where the source allows it. A reader is one file
 //! in this folder.
 
