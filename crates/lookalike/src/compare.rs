@@ -147,7 +147,7 @@ pub(crate) fn by_plan(
     right: &RawPage<'_>,
     config: &Config,
     plan: &Plan,
-    sketcher: &mut Sketcher<'_>,
+    sketcher: &mut Sketcher,
 ) -> (MethodWord, [(u32, u128); 2]) {
     let l = Made::new(sketcher, left);
     let r = Made::new(sketcher, right);
@@ -164,7 +164,7 @@ struct Made {
 }
 
 impl Made {
-    fn new(sketcher: &mut Sketcher<'_>, page: &RawPage<'_>) -> Made {
+    fn new(sketcher: &mut Sketcher, page: &RawPage<'_>) -> Made {
         let facts = sketcher.read(page);
         let (tokens, identity) = (facts.tokens, facts.identity);
         let sketch = sketcher.sketch();

@@ -276,6 +276,9 @@ pub struct Config {
     pub length_ratio: Option<f64>,
     /// Only pages that agree in this are compared.
     pub within: Option<Within>,
+    /// The language of all pages, by its code (`eng`); without one, each page's is found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
     /// Volatile tokens are left out before anything else.
     pub mask_volatile: bool,
     /// Which part of an HTML page counts.
@@ -357,6 +360,7 @@ impl Config {
             spots: SpotConfig::default(),
             length_ratio: None,
             within: None,
+            language: None,
             mask_volatile: false,
             scope: Scope::Core,
             scripts: false,
@@ -430,6 +434,9 @@ impl Config {
         let most = if self.method == Method::Simhash { 8 } else { 32 };
         if !(least..=most).contains(&self.ngram) {
             return complain(format!("--ngram {} must be between 1 and {most} for {}", self.ngram, self.method.name()));
+        }
+        if let Some(name) = self.language.as_deref().filter(|name| crate::text::language::by_name(name).is_none()) {
+            return complain(format!("'{name}' is no known language; use its code of three letters, such as eng or deu"));
         }
         if self.agree == 0 || self.agree as usize > SHINGLE_BANDS {
             return complain(format!("--agree {} must be between 1 and {SHINGLE_BANDS}", self.agree));

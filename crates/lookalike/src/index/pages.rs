@@ -51,7 +51,7 @@ pub fn check(config: &Config) -> Result<()> {
 
 /// The fingerprint of one page; none where it is empty or too short.
 #[must_use]
-pub fn fingerprint(page: &RawPage<'_>, sketcher: &mut Sketcher<'_>, config: &Config) -> Option<u64> {
+pub fn fingerprint(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> Option<u64> {
     let facts = sketcher.read(page);
     if facts.tokens < config.min_tokens.max(1) || sketcher.sequence().is_empty() {
         return None;

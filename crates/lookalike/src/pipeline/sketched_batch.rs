@@ -71,7 +71,7 @@ impl SketchedBatch {
     pub(super) fn push(
         &mut self,
         page: &RawPage<'_>,
-        sketcher: &mut Sketcher<'_>,
+        sketcher: &mut Sketcher,
         config: &Config,
         index: Option<&mut Reader>,
     ) -> Result<()> {

@@ -141,13 +141,13 @@ impl Refiner {
 
     /// A sketcher for [`sketch`](Self::sketch); one for each thread.
     #[must_use]
-    pub fn sketcher(&self) -> Sketcher<'_> {
+    pub fn sketcher(&self) -> Sketcher {
         Sketcher::new(&self.plan, &self.config)
     }
 
     /// What a page is compared by.
     #[must_use]
-    pub fn sketch(&self, page: &RawPage<'_>, sketcher: &mut Sketcher<'_>) -> StoredSketch {
+    pub fn sketch(&self, page: &RawPage<'_>, sketcher: &mut Sketcher) -> StoredSketch {
         StoredSketch::make(page, sketcher, &self.config)
     }
 

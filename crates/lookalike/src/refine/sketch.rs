@@ -19,7 +19,7 @@ pub struct StoredSketch {
 }
 
 impl StoredSketch {
-    pub(super) fn make(page: &RawPage<'_>, sketcher: &mut Sketcher<'_>, config: &Config) -> StoredSketch {
+    pub(super) fn make(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> StoredSketch {
         let facts = sketcher.read(page);
         let (tokens, identity) = (facts.tokens, facts.identity);
         if tokens < config.min_tokens.max(1) {

@@ -1,8 +1,8 @@
 //! A page → its features and its sketch, without allocation once the buffers have grown.
 //!
 //! In: a [`RawPage`]. Out: its token count, the hash of its token sequence, the columns that
-//! candidates are found by; on request its exact features and whole sketch. The plan is shared and
-//! immutable; a sketcher belongs to one thread.
+//! candidates are found by; on request its exact features and whole sketch. A sketcher has its own copy of the plan
+//! and belongs to one thread at a time.
 
 use std::collections::HashMap;
 
@@ -31,13 +31,15 @@ const TITLE_CHARS: usize = 200;
 const NO_LANGUAGE: u64 = u64::MAX;
 
 /// Sketches pages for a plan.
-pub struct Sketcher<'p> {
-    plan: &'p Plan,
+pub struct Sketcher {
+    plan: Plan,
     layout: ColumnLayout,
     site_rule: SiteRule,
     within: Option<Within>,
     reader: PageReader,
     languages: Languages,
+    /// The language of all pages, where that was said.
+    language: Option<Lang>,
     spots: HashMap<Option<Lang>, Spots>,
     /// The last page's tokens, where the sketch needs them beside the features.
     tokens: Vec<Token>,
@@ -96,17 +98,18 @@ impl Plan {
     }
 }
 
-impl<'p> Sketcher<'p> {
+impl Sketcher {
     /// A sketcher for `plan`.
     #[must_use]
-    pub fn new(plan: &'p Plan, config: &Config) -> Sketcher<'p> {
+    pub fn new(plan: &Plan, config: &Config) -> Sketcher {
         Sketcher {
-            plan,
+            plan: plan.clone(),
             layout: plan.columns(config.within),
             site_rule: config.site,
             within: config.within,
             reader: PageReader::new(plan.text),
             languages: Languages::default(),
+            language: config.language.as_deref().and_then(language::by_name),
             spots: HashMap::new(),
             tokens: Vec::new(),
             sequence: Vec::new(),
@@ -140,7 +143,11 @@ impl<'p> Sketcher<'p> {
         let is_language_wanted = self.plan.needs_language() || self.within == Some(Within::Language);
         // The words of markup are no language.
         let spoken = if self.plan.text.raw { &[] } else { read.tokens };
-        let language = if is_language_wanted { language::detect(&read.text, spoken) } else { None };
+        let language = match self.language {
+            Some(said) => Some(said),
+            None if is_language_wanted => language::detect(&read.text, spoken),
+            None => None,
+        };
         if self.layout.site || self.within == Some(Within::Site) {
             let site = page.url.as_deref().and_then(|url| self.site_rule.site(url));
             self.site = site.map_or(0, |site| xxh3_64(site.as_bytes()).max(1));

@@ -29,6 +29,13 @@ pub fn detect(text: &str, tokens: &[Token]) -> Option<Lang> {
     by_function_words(tokens).or_else(|| by_trigrams(text))
 }
 
+/// A language by its code (`eng`) or its English name.
+#[must_use]
+pub fn by_name(name: &str) -> Option<Lang> {
+    Lang::from_code(name.to_lowercase())
+        .or_else(|| Lang::all().iter().copied().find(|language| language.eng_name().eq_ignore_ascii_case(name)))
+}
+
 fn by_function_words(tokens: &[Token]) -> Option<Lang> {
     let from = tokens.len().saturating_sub(SAMPLE_TOKENS) / 2;
     let sample = &tokens[from..tokens.len().min(from + SAMPLE_TOKENS)];

@@ -145,14 +145,14 @@ fn usable<'p>(found: Result<RawPage<'p>, NoPage>, skipped: &mut Vec<SkippedRecor
 }
 
 /// What one thread needs to read a page both ways.
-struct Eyes<'p> {
-    sketcher: Sketcher<'p>,
+struct Eyes {
+    sketcher: Sketcher,
     reader: PageReader,
     room: Room,
 }
 
-impl<'p> Eyes<'p> {
-    fn new(plan: &'p Plan, config: &Config) -> Eyes<'p> {
+impl Eyes {
+    fn new(plan: &Plan, config: &Config) -> Eyes {
         let options = TextOptions { words: false, blocks: true, ..config.text_options() };
         Eyes { sketcher: Sketcher::new(plan, config), reader: PageReader::new(options), room: Room::default() }
     }
