@@ -83,6 +83,7 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
         radius: arguments.radius,
         cut: arguments.design.clone(),
         codec: codec(arguments.codec),
+        threshold: IndexConfig::THRESHOLD,
     };
     let memory = memory(arguments.running.memory)?;
     let index = Index::create(&arguments.directory, config, memory, arguments.force)?;

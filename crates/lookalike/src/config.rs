@@ -436,7 +436,9 @@ impl Config {
             return complain(format!("--ngram {} must be between 1 and {most} for {}", self.ngram, self.method.name()));
         }
         if let Some(name) = self.language.as_deref().filter(|name| crate::text::language::by_name(name).is_none()) {
-            return complain(format!("'{name}' is no known language; use its code of three letters, such as eng or deu"));
+            return complain(format!(
+                "'{name}' is no known language; use its code of three letters, such as eng or deu"
+            ));
         }
         if self.agree == 0 || self.agree as usize > SHINGLE_BANDS {
             return complain(format!("--agree {} must be between 1 and {SHINGLE_BANDS}", self.agree));

@@ -64,11 +64,39 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another program writes to the index.
-    #[error("{}: another lookalike is writing to this index; wait for it, or stop it", path.display())]
+    #[error(
+        "{}: another lookalike has this index open for writing (a server, or a command); ask that server, or wait until it has stopped",
+        path.display()
+    )]
     IndexLocked {
         /// The index.
         path: PathBuf,
     },
+    /// There is no room for what is to be stored.
+    #[error("{}: no space left to store anything; make room, and try again", path.display())]
+    StoreFull {
+        /// The index.
+        path: PathBuf,
+    },
+    /// The store of an index cannot be used.
+    #[error("{}: the store: {reason}", path.display())]
+    Store {
+        /// The index.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// An index that is served without being written to.
+    #[error("{}: nothing is stored here: {reason}", path.display())]
+    ReadOnly {
+        /// The index.
+        path: PathBuf,
+        /// Why not.
+        reason: String,
+    },
+    /// More is waiting to be stored than can wait.
+    #[error("too many pages are waiting to be stored; try again in a moment")]
+    Overloaded,
     /// Reading or writing failed.
     #[error("{}: cannot {action}: {cause}{}", path.display(), remedy(cause))]
     Io {

@@ -29,6 +29,7 @@ pub mod index;
 pub mod kernel;
 pub mod method;
 pub mod observe;
+pub mod online;
 pub mod page;
 pub mod page_table;
 pub mod parallel;

@@ -34,7 +34,7 @@ pub fn into_set(shingles: &mut Vec<u64>) {
 
 /// A bijection on 64 bits in which every output bit depends on every input bit.
 #[inline]
-fn mix(value: u64) -> u64 {
+pub(crate) fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     let value = (value ^ (value >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
     value ^ (value >> 32)

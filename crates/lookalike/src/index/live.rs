@@ -1,6 +1,6 @@
 //! Rows that come and go: a small tail in memory, segments in memory, segments in files.
 //!
-//! In: rows to insert and to delete, one writer at a time. Out: a new state for readers after each, by
+//! In: changes (rows to insert and to delete), one writer at a time. Out: a new state for readers after each, by
 //! exchanging a pointer. Merging takes neighbours of like size together, beside readers and writers.
 
 use std::fs::File;
@@ -8,14 +8,15 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use crate::candidate::design::Design;
 use crate::error::{Error, Result};
 use crate::index::build::{MOST_ROWS, SegmentBuilder};
 use crate::index::ids::Id;
-use crate::index::manifest::{Manifest, segment_name, sync_directory};
+use crate::index::manifest::{Manifest, StoreState, segment_name, sync_directory};
 use crate::index::planner::{self, Budget};
 use crate::index::segment::{Codec, Segment};
 use crate::index::{BUILDING, Index, IndexConfig, State, open_segment};
@@ -33,6 +34,17 @@ pub(crate) struct Tail {
     pub(super) rows: Vec<(u64, Id)>,
     /// Rows of the segments that are no longer there.
     pub(super) deleted: Vec<(u64, Id)>,
+    /// The number of the last change so far.
+    pub(super) last: u64,
+}
+
+/// A row that comes or goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// One more row.
+    Insert(u64, Id),
+    /// Every row with this fingerprint and this id goes away.
+    Delete(u64, Id),
 }
 
 impl State {
@@ -50,7 +62,7 @@ impl State {
     }
 }
 
-fn is_in_file(segment: &Segment) -> bool {
+pub(super) fn is_in_file(segment: &Segment) -> bool {
     segment.file().path().file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment-"))
 }
 
@@ -79,7 +91,7 @@ fn like_sizes(segments: &[Arc<Segment>]) -> Option<std::ops::Range<usize>> {
 }
 
 impl Index {
-    fn write_lock(&self) -> Result<MutexGuard<'_, ()>> {
+    pub(super) fn write_lock(&self) -> Result<MutexGuard<'_, ()>> {
         if self.lock.is_none() {
             return Err(Error::Usage(format!("{}: was opened for reading only", self.directory.display())));
         }
@@ -92,12 +104,8 @@ impl Index {
     /// # Errors
     /// When the index was opened for reading, or ids are of the wrong kind.
     pub fn insert(&self, rows: &[(u64, Id)]) -> Result<()> {
-        let _writing = self.write_lock()?;
-        rows.iter().try_for_each(|(_, id)| self.check_id(id))?;
-        let state = self.state.load();
-        let mut tail = Tail::clone(&state.tail);
-        tail.rows.extend_from_slice(rows);
-        self.publish(&state, tail)
+        let changes = rows.iter().map(|(fingerprint, id)| Change::Insert(*fingerprint, id.clone()));
+        self.apply(&changes.collect::<Vec<_>>(), 0)
     }
 
     /// An id of the right kind, which no row without one will get.
@@ -116,23 +124,55 @@ impl Index {
     /// # Errors
     /// When the index was opened for reading, or the id is of the wrong kind.
     pub fn delete(&self, fingerprint: u64, id: &Id) -> Result<()> {
+        self.apply(&[Change::Delete(fingerprint, id.clone())], 0)
+    }
+
+    /// Makes changes in their order, of which the last has the number `last`; 0 where they have none. Readers that
+    /// begin from now on see all of them.
+    ///
+    /// # Errors
+    /// As [`insert`](Self::insert).
+    pub fn apply(&self, changes: &[Change], last: u64) -> Result<()> {
         let _writing = self.write_lock()?;
-        self.check_id(id)?;
+        self.make(changes, last)
+    }
+
+    /// The same for whoever has the lock, or is the only one to know this index.
+    pub(super) fn make(&self, changes: &[Change], last: u64) -> Result<()> {
         let state = self.state.load();
         let mut tail = Tail::clone(&state.tail);
-        tail.rows.retain(|row| row.0 != fingerprint || row.1 != *id);
-        if !state.segments.is_empty() {
-            tail.deleted.push((fingerprint, id.clone()));
+        tail.last = tail.last.max(last);
+        for change in changes {
+            match change {
+                Change::Insert(fingerprint, id) => {
+                    self.check_id(id)?;
+                    tail.rows.push((*fingerprint, id.clone()));
+                }
+                Change::Delete(fingerprint, id) => {
+                    self.check_id(id)?;
+                    tail.rows.retain(|row| row.0 != *fingerprint || row.1 != *id);
+                    if !state.segments.is_empty() {
+                        tail.deleted.push((*fingerprint, id.clone()));
+                    }
+                }
+            }
         }
         self.publish(&state, tail)
+    }
+
+    /// The number of the last change that is in files, with all before it.
+    #[must_use]
+    pub fn covered(&self) -> u64 {
+        self.covered.load(Ordering::Acquire)
     }
 
     /// Shows a tail to readers; as a segment, if it is long.
     fn publish(&self, state: &State, tail: Tail) -> Result<()> {
         let mut segments = state.segments.clone();
         let tail = if tail.rows.len() + tail.deleted.len() >= TAIL_ROWS {
+            let last = tail.last;
             segments.push(Arc::new(self.in_memory(tail)?));
-            Tail::default()
+            Tail { last, ..Tail::default() }
         } else {
             tail
         };
@@ -144,13 +184,15 @@ impl Index {
         let mut builder = builder(self, None, 0)?;
         tail.rows.iter().try_for_each(|(fingerprint, id)| builder.push(*fingerprint, id))?;
         tail.deleted.into_iter().for_each(|(fingerprint, id)| builder.delete(fingerprint, id));
-        self.finish_in_memory(builder)
+        self.finish_in_memory(builder, tail.last)
     }
 
-    fn finish_in_memory(&self, builder: SegmentBuilder) -> Result<Segment> {
+    fn finish_in_memory(&self, builder: SegmentBuilder, last: u64) -> Result<Segment> {
         let choose = |rows: u64| self.design(rows);
         let (bytes, _) = builder.finish(self.config.hash(), Codec::Raw, choose, Vec::new(), Path::new(""))?;
-        Segment::in_memory(bytes)
+        let mut segment = Segment::in_memory(bytes)?;
+        segment.last = last;
+        Ok(segment)
     }
 
     fn design(&self, rows: u64) -> Result<Design> {
@@ -163,22 +205,31 @@ impl Index {
     /// When it cannot be written; the rows stay in memory.
     pub fn flush(&self) -> Result<()> {
         let _merging = self.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        {
+        let last = {
             let _writing = self.write_lock()?;
             let state = self.state.load();
+            let last = state.tail.last;
             if !state.tail.rows.is_empty() || !state.tail.deleted.is_empty() {
                 let mut segments = state.segments.clone();
                 segments.push(Arc::new(self.in_memory(Tail::clone(&state.tail))?));
                 let damaged = state.damaged.clone();
-                self.state.store(Arc::new(State { segments, tail: Arc::default(), damaged }));
+                let tail = Arc::new(Tail { last, ..Tail::default() });
+                self.state.store(Arc::new(State { segments, tail, damaged }));
             }
-        }
+            last
+        };
         let state = self.state.load_full();
         let from = state.segments.iter().position(|segment| !is_in_file(segment)).unwrap_or(state.segments.len());
         if from < state.segments.len() {
-            return self.merge(from..state.segments.len(), true);
+            self.merge(from..state.segments.len(), true)?;
         }
-        if Manifest::path(&self.directory).exists() { Ok(()) } else { self.write_manifest(&state.segments) }
+        // Changes that leave nothing behind are covered too.
+        let _writing = self.write_lock()?;
+        let before = self.covered.fetch_max(last, Ordering::AcqRel);
+        if before < last || !Manifest::path(&self.directory).exists() {
+            self.write_manifest(&self.state.load().segments)?;
+        }
+        Ok(())
     }
 
     /// Merges segments of like size, until there are none; gives how many merges that took.
@@ -224,6 +275,7 @@ impl Index {
     fn merge(&self, range: std::ops::Range<usize>, to_file: bool) -> Result<()> {
         let state = self.state.load_full();
         let merged = &state.segments[range.clone()];
+        let last = merged.iter().map(|segment| segment.last).max().unwrap_or(0);
         let mut builders = Builders::new(self, to_file)?;
         let mut deleted = Vec::new();
         let only_these = State { segments: merged.to_vec(), tail: Arc::default(), damaged: Vec::new() };
@@ -246,7 +298,7 @@ impl Index {
         deleted.dedup();
         let first = builders.full.first_mut().unwrap_or(&mut builders.last);
         deleted.into_iter().for_each(|(fingerprint, id)| first.delete(fingerprint, id));
-        let made = builders.finish()?;
+        let made = builders.finish(last)?;
         let _writing = self.write_lock()?;
         let state = self.state.load();
         let mut segments = state.segments.clone();
@@ -254,7 +306,8 @@ impl Index {
         let replaced: Vec<Arc<Segment>> = segments.splice(range, made).collect();
         let damaged = state.damaged.clone();
         if to_file {
-            self.write_manifest(&segments)?;
+            let before = self.covered.fetch_max(last, Ordering::AcqRel);
+            self.write_manifest(&segments).inspect_err(|_| self.covered.store(before, Ordering::Release))?;
         }
         self.state.store(Arc::new(State { segments, tail: Arc::clone(&state.tail), damaged }));
         for segment in replaced.iter().filter(|segment| is_in_file(segment)) {
@@ -263,13 +316,28 @@ impl Index {
         Ok(())
     }
 
-    fn write_manifest(&self, segments: &[Arc<Segment>]) -> Result<()> {
+    /// Says whether a store beside the segments has changes that they do not cover.
+    pub(crate) fn set_store(&self, open: bool) -> Result<()> {
+        let _writing = self.write_lock()?;
+        *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
+        self.write_manifest(&self.state.load().segments)
+    }
+
+    /// The manifest of some of the segments that there are.
+    pub(super) fn manifest(&self, segments: &[Arc<Segment>]) -> Manifest {
         let mut manifest = Manifest::new(self.config.clone());
+        let is_open = *self.store.lock().unwrap_or_else(PoisonError::into_inner);
+        manifest.set_store(is_open.map(|open| StoreState { covered: self.covered(), open }));
         manifest.next = self.next.load(Ordering::Relaxed);
         manifest.next_id = self.next_id.load(Ordering::Relaxed);
         for segment in segments.iter().filter(|segment| is_in_file(segment)) {
             manifest.segments.extend(segment.file().path().file_name().map(|name| name.to_string_lossy().into_owned()));
         }
+        manifest
+    }
+
+    fn write_manifest(&self, segments: &[Arc<Segment>]) -> Result<()> {
+        let manifest = self.manifest(segments);
         manifest.write(&self.directory)?;
         if self.replaces.swap(false, Ordering::Relaxed) {
             manifest.remove_strangers(&self.directory)?;
@@ -292,27 +360,46 @@ impl Index {
     /// When the thread cannot be started.
     pub fn merge_in_background(self: &Arc<Index>) -> Result<Merging> {
         let (wake, woken) = mpsc::channel::<()>();
-        let index = Arc::clone(self);
+        let stats = Arc::new(Mutex::new(MergeStats::default()));
+        let (index, told) = (Arc::clone(self), Arc::clone(&stats));
         let work = move || {
-            let mut last = Ok(());
+            let mut last = Ok(0);
             while woken.recv().is_ok() {
                 while woken.try_recv().is_ok() {}
-                last = index.merge_like_sizes().map(|_| ());
+                let start = Instant::now();
+                last = index.merge_like_sizes();
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                told.merges += last.as_ref().map_or(0, |merges| *merges as u64);
+                told.seconds += start.elapsed().as_secs_f64();
+                told.failed = last.as_ref().err().map(ToString::to_string);
             }
-            last
+            last.map(|_| ())
         };
         let thread = std::thread::Builder::new().name("merge".to_owned()).spawn(work);
         Ok(Merging {
             wake: Some(wake),
             thread: Some(thread.map_err(Error::io(&self.directory, "start a thread for"))?),
+            stats,
         })
     }
+}
+
+/// What a thread that merges has done.
+#[derive(Debug, Clone, Default)]
+pub struct MergeStats {
+    /// Merges.
+    pub merges: u64,
+    /// Time they took.
+    pub seconds: f64,
+    /// What went wrong the last time; it is tried again when rows come.
+    pub failed: Option<String>,
 }
 
 /// A thread that merges.
 pub struct Merging {
     wake: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<()>>>,
+    stats: Arc<Mutex<MergeStats>>,
 }
 
 impl Merging {
@@ -322,6 +409,12 @@ impl Merging {
             // Nobody listens once the thread is gone, and `finish` tells why.
             let _ = wake.send(());
         }
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> MergeStats {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Ends the thread when it is done with what it does.
@@ -395,12 +488,12 @@ impl<'i> Builders<'i> {
         self.last.push(fingerprint, id)
     }
 
-    /// Writes the segments.
-    fn finish(self) -> Result<Vec<Arc<Segment>>> {
+    /// Writes the segments; what stays in memory holds changes up to the one with the number `last`.
+    fn finish(self, last: u64) -> Result<Vec<Arc<Segment>>> {
         let index = self.index;
         let builders = self.full.into_iter().chain([self.last]);
         let Some(place) = self.place else {
-            return builders.map(|builder| index.finish_in_memory(builder).map(Arc::new)).collect();
+            return builders.map(|builder| index.finish_in_memory(builder, last).map(Arc::new)).collect();
         };
         let mut made = Vec::new();
         for builder in builders {
@@ -458,7 +551,7 @@ impl Bulk<'_> {
     pub fn finish(self) -> Result<()> {
         let index = self.builders.index;
         let _merging = index.merging.lock().unwrap_or_else(PoisonError::into_inner);
-        let made = self.builders.finish()?;
+        let made = self.builders.finish(0)?;
         let _writing = index.write_lock()?;
         let state = index.state.load();
         let mut segments = state.segments.clone();
@@ -468,7 +561,8 @@ impl Bulk<'_> {
         }
         segments.extend(made);
         index.write_manifest(&segments)?;
-        index.state.store(Arc::new(State { segments, tail: Arc::default(), damaged: state.damaged.clone() }));
+        let tail = Arc::new(Tail { last: state.tail.last, ..Tail::default() });
+        index.state.store(Arc::new(State { segments, tail, damaged: state.damaged.clone() }));
         Ok(())
     }
 }

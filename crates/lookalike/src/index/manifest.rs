@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::index::ids::IdKind;
 use crate::index::segment::{Codec, MOST_RADIUS};
 use crate::index::segment_file::FORMAT_VERSION;
-use crate::index::{BUILDING, LOCK};
+use crate::index::{BUILDING, COLLECTIONS, LOCK, STORE};
 
 /// A manifest that is being written.
 const NEW: &str = "manifest.json.new";
@@ -41,13 +41,37 @@ pub struct IndexConfig {
     pub cut: Option<Cut>,
     /// How tables are stored.
     pub codec: Codec,
+    /// Estimated similarity from which a stored page that is near by its fingerprint is a near-duplicate.
+    #[serde(default = "default_threshold")]
+    pub threshold: f64,
+}
+
+fn default_threshold() -> f64 {
+    IndexConfig::THRESHOLD
 }
 
 impl IndexConfig {
+    /// The threshold where none is given.
+    pub const THRESHOLD: f64 = 0.5;
+
     /// For fingerprints that come with ids.
     #[must_use]
     pub fn given(ids: IdKind, radius: u32) -> IndexConfig {
-        IndexConfig { fingerprints: Meaning::Given, ids, radius, cut: None, codec: Codec::EliasFano }
+        IndexConfig {
+            fingerprints: Meaning::Given,
+            ids,
+            radius,
+            cut: None,
+            codec: Codec::EliasFano,
+            threshold: IndexConfig::THRESHOLD,
+        }
+    }
+
+    /// For pages that are read as `config` says.
+    #[must_use]
+    pub fn pages(config: Config, radius: u32) -> IndexConfig {
+        let fingerprints = Meaning::Pages(Box::new(config));
+        IndexConfig { fingerprints, ..IndexConfig::given(IdKind::Text, radius) }
     }
 
     /// Whether it makes sense.
@@ -61,6 +85,9 @@ impl IndexConfig {
                 self.radius
             )));
         }
+        if !(0.0..=1.0).contains(&self.threshold) {
+            return Err(Error::Usage(format!("--threshold {} must be between 0 and 1", self.threshold)));
+        }
         if let Some(cut) = &self.cut {
             Design::new(64, self.radius, cut.clone())
                 .map_err(|reason| Error::Usage(format!("--design {cut}: {reason}")))?;
@@ -69,7 +96,7 @@ impl IndexConfig {
     }
 
     /// Stands for what the fingerprints mean: segments with another one are not mixed in. The same on
-    /// every machine; radius, design and codec do not count.
+    /// every machine; radius, design, codec and threshold do not count.
     #[must_use]
     pub fn hash(&self) -> u64 {
         xxh3_64(&serde_json::to_vec(&(&self.fingerprints, self.ids)).unwrap_or_default())
@@ -87,11 +114,31 @@ pub(super) struct Manifest {
     pub(super) next: u64,
     /// The number of the next row without an id.
     pub(super) next_id: u64,
+    /// What a store beside the segments has, if there is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) store: Option<StoreState>,
 }
+
+/// How segments and store fit together.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct StoreState {
+    /// The number of the last change that is in segments, with all before it.
+    pub(super) covered: u64,
+    /// Whether there may be changes after that.
+    pub(super) open: bool,
+}
+
+/// The format of a manifest that knows of a store: a program that does not must not read it.
+const WITH_STORE: u32 = 2;
 
 impl Manifest {
     pub(super) fn new(config: IndexConfig) -> Manifest {
-        Manifest { format: FORMAT_VERSION, config, segments: Vec::new(), next: 1, next_id: 0 }
+        Manifest { format: FORMAT_VERSION, config, segments: Vec::new(), next: 1, next_id: 0, store: None }
+    }
+
+    pub(super) fn set_store(&mut self, store: Option<StoreState>) {
+        self.store = store;
+        self.format = if store.is_some() { WITH_STORE } else { FORMAT_VERSION };
     }
 
     pub(super) fn path(directory: &Path) -> PathBuf {
@@ -112,9 +159,9 @@ impl Manifest {
         let value: serde_json::Value = serde_json::from_slice(&bytes)
             .map_err(|cause| bad(format!("is damaged ({cause}); restore it from a copy")))?;
         let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        if format != u64::from(FORMAT_VERSION) {
+        if format != u64::from(FORMAT_VERSION) && format != u64::from(WITH_STORE) {
             return Err(bad(format!(
-                "has the format {format}, and this program reads {FORMAT_VERSION}; use the version of lookalike that wrote it, or a newer one"
+                "has the format {format}, and this program reads {FORMAT_VERSION} and {WITH_STORE}; use the version of lookalike that wrote it, or a newer one"
             )));
         }
         let manifest: Manifest = serde_json::from_value(value)
@@ -169,7 +216,7 @@ pub(super) fn clear_building(directory: &Path) -> Result<()> {
 
 /// Whether a file of this name belongs to an index.
 pub(super) fn is_ours(name: &str) -> bool {
-    name == LOCK || name == BUILDING || name == NEW || segment_number(name).is_some()
+    [LOCK, BUILDING, NEW, STORE, COLLECTIONS].contains(&name) || segment_number(name).is_some()
 }
 
 /// The name of a segment.
@@ -182,6 +229,6 @@ fn segment_number(name: &str) -> Option<u64> {
 }
 
 /// Makes sure that renamed files are found after a crash.
-pub(super) fn sync_directory(directory: &Path) -> Result<()> {
+pub(crate) fn sync_directory(directory: &Path) -> Result<()> {
     File::open(directory).and_then(|file| file.sync_all()).map_err(Error::io(directory, "sync"))
 }

@@ -13,6 +13,7 @@ mod ids;
 mod live;
 mod manifest;
 mod matches;
+mod moment;
 mod packed;
 pub mod pages;
 pub mod planner;
@@ -21,19 +22,23 @@ mod segment;
 mod segment_file;
 mod sort;
 pub mod stats;
+pub(crate) mod store;
 
 pub use ids::{Id, IdKind};
-pub use live::{Bulk, Merging};
+pub use live::{Bulk, Change, MergeStats, Merging};
+pub(crate) use manifest::sync_directory;
 pub use manifest::{IndexConfig, Meaning};
 pub use matches::Told;
+pub(crate) use moment::Moment;
 pub use packed::PackedShape;
 pub use reader::{Answer, Match, Reader};
 pub use segment::{Codec, MOST_RADIUS};
 pub use segment_file::FORMAT_VERSION;
+pub use store::StoredPage;
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 
@@ -41,10 +46,15 @@ use crate::error::{Error, Result};
 use live::Tail;
 use manifest::{Manifest, clear_building, is_ours};
 use segment::Segment;
+use store::Store;
 
 /// Where segments are made.
 const BUILDING: &str = "building";
 const LOCK: &str = "lock";
+/// What was stored online.
+const STORE: &str = "store";
+/// Other indexes of the same server.
+pub const COLLECTIONS: &str = "collections";
 
 /// An index.
 ///
@@ -77,8 +87,14 @@ pub struct Index {
     /// Builds so far.
     builds: std::sync::atomic::AtomicU64,
     memory_bytes: u64,
+    /// The number of the last change that is in files.
+    covered: std::sync::atomic::AtomicU64,
+    /// Whether there is a store, and whether it has more than the segments.
+    store: Mutex<Option<bool>>,
     /// Whoever has this writes.
     lock: Option<File>,
+    /// Keeps a server out while rows of its store are read.
+    reading: Option<File>,
 }
 
 /// What there is at one moment.
@@ -141,6 +157,38 @@ impl Index {
     /// When there is none, when a part of it is damaged, or when somebody else writes to it and
     /// `write` is set.
     pub fn open(directory: &Path, options: OpenOptions) -> Result<Index> {
+        let mut index = Index::open_segments(directory, options)?;
+        if *index.store.lock().unwrap_or_else(PoisonError::into_inner) != Some(true) {
+            return Ok(index);
+        }
+        if !options.write {
+            // A server has it, or had it and was killed; what it had done until a moment ago counts.
+            let reading = lock(directory)?;
+            index = Index::open_segments(directory, options)?;
+            index.reading = Some(reading);
+        }
+        index.read_store(&Store::open(directory)?, options.skip_damaged)?;
+        if options.write {
+            index.flush()?;
+            index.set_store(false)?;
+        }
+        Ok(index)
+    }
+
+    /// The same for whoever reads the store, which nobody else may then.
+    pub(crate) fn open_to_serve(directory: &Path, options: OpenOptions) -> Result<Index> {
+        if options.write {
+            return Index::open_segments(directory, options);
+        }
+        Manifest::read(directory)?;
+        let reading = lock(directory)?;
+        let mut index = Index::open_segments(directory, options)?;
+        index.reading = Some(reading);
+        Ok(index)
+    }
+
+    /// What the segments have.
+    fn open_segments(directory: &Path, options: OpenOptions) -> Result<Index> {
         if options.write && options.skip_damaged {
             return Err(Error::Usage(
                 "an index without its damaged segments is not written to: they would be lost for good".to_owned(),
@@ -196,10 +244,13 @@ impl Index {
             merging: Mutex::default(),
             next: next.into(),
             next_id: manifest.next_id.into(),
+            covered: manifest.store.map_or(0, |store| store.covered).into(),
+            store: Mutex::new(manifest.store.map(|store| store.open)),
             builds: 0.into(),
             replaces: false.into(),
             memory_bytes: if options.memory_bytes == 0 { 2 << 30 } else { options.memory_bytes },
             lock,
+            reading: None,
         })
     }
 

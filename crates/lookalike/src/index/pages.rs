@@ -7,12 +7,14 @@ use std::sync::atomic::Ordering;
 use crate::config::{Config, Method};
 use crate::error::{Error, Result, SkippedRecord};
 use crate::index::ids::Id;
+use crate::index::store::StoredPage;
 use crate::method::Plan;
 use crate::observe::{Observer, Stage};
 use crate::page::RawPage;
 use crate::parallel::in_order;
 use crate::pipeline::no_pages;
 use crate::read::{Batch, NoPage, Reading, discover};
+use crate::sketch::min_bytes::min_bytes;
 use crate::sketch::sketcher::Sketcher;
 
 /// What was read.
@@ -52,13 +54,39 @@ pub fn check(config: &Config) -> Result<()> {
 /// The fingerprint of one page; none where it is empty or too short.
 #[must_use]
 pub fn fingerprint(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> Option<u64> {
-    let facts = sketcher.read(page);
-    if facts.tokens < config.min_tokens.max(1) || sketcher.sequence().is_empty() {
+    let tokens = sketcher.read(page).tokens;
+    fingerprint_of_read(tokens, sketcher, config)
+}
+
+fn fingerprint_of_read(tokens: u32, sketcher: &mut Sketcher, config: &Config) -> Option<u64> {
+    if tokens < config.min_tokens.max(1) || sketcher.sequence().is_empty() {
         return None;
     }
     let mut columns = Vec::new();
     sketcher.columns(&mut columns);
     columns.first().copied()
+}
+
+/// What an online index keeps of a page. One that is too short has half of the hash of its words for a fingerprint, so
+/// that its copies are found.
+#[must_use]
+pub fn stored_page(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> StoredPage {
+    let facts = sketcher.read(page);
+    let (tokens, identity, title) = (facts.tokens, facts.identity, facts.title.map(str::to_owned));
+    let fingerprint = fingerprint_of_read(tokens, sketcher, config);
+    #[allow(clippy::cast_possible_truncation)] // half of a hash is a hash
+    let short = identity as u64;
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    StoredPage {
+        fingerprint: fingerprint.or((tokens > 0).then_some(short)),
+        identity,
+        tokens,
+        is_short: fingerprint.is_none(),
+        sketch: min_bytes(sketcher.sequence()),
+        url: page.url.as_deref().map(str::to_owned),
+        title,
+        stored_at: now.map_or(0, |now| now.as_secs()),
+    }
 }
 
 /// Reads pages and tells of each one's id and fingerprint, in the order of the input.

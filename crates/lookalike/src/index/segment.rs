@@ -79,6 +79,8 @@ pub(super) struct Segment {
     more: Section,
     /// Rows of older segments that are no longer there.
     pub(super) deleted: HashMap<u64, HashSet<Id>>,
+    /// The number of the last change in it, while it has no file.
+    pub(super) last: u64,
 }
 
 /// A fingerprint near a query.
@@ -152,7 +154,7 @@ impl Segment {
                 deleted.entry(section.number(at, 8)?).or_default().insert(id);
             }
         }
-        Ok(Segment { meta, design, file, tables, ids, repeated, more, deleted })
+        Ok(Segment { meta, design, file, tables, ids, repeated, more, deleted, last: 0 })
     }
 
     pub(super) fn file(&self) -> &SegmentFile {

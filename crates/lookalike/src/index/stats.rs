@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::index::Index;
+use crate::index::live::is_in_file;
 use crate::index::reader::Reader;
 use crate::report::plots::{columns, standalone};
 
@@ -73,7 +74,35 @@ impl Stats {
     }
 }
 
+/// Where the rows are.
+#[derive(Debug, Default)]
+pub(crate) struct Tiers {
+    pub(crate) rows: u64,
+    pub(crate) rows_in_memory: u64,
+    pub(crate) segments: usize,
+    pub(crate) segments_in_memory: usize,
+    pub(crate) segment_bytes: u64,
+}
+
 impl Index {
+    /// Where the rows are; costs nothing.
+    pub(crate) fn tiers(&self) -> Tiers {
+        let state = self.state.load();
+        let tail = state.tail.rows.len() as u64;
+        let mut tiers = Tiers { rows: tail, rows_in_memory: tail, ..Tiers::default() };
+        for segment in &state.segments {
+            tiers.rows += segment.meta.rows;
+            if is_in_file(segment) {
+                tiers.segments += 1;
+                tiers.segment_bytes += segment.file().length();
+            } else {
+                tiers.segments_in_memory += 1;
+                tiers.rows_in_memory += segment.meta.rows;
+            }
+        }
+        tiers
+    }
+
     /// The index in numbers; reads all fingerprints once.
     ///
     /// # Errors

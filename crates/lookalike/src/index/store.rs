@@ -1,0 +1,314 @@
+//! What came online: changes by number, and what is known of every page.
+//!
+//! In: changes and pages in groups, each group written and synced as one. Out: the changes after a number, for an index
+//! whose segments do not cover them yet; the page with an id. The store is fjall's; it refuses all writes once one has
+//! failed, and is opened anew then.
+
+use std::io::{ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::index::ids::Id;
+use crate::index::live::Change;
+use crate::index::{Index, STORE};
+use crate::sketch::min_bytes::{MinBytes, PARTS};
+
+/// The first byte of a stored page.
+const PAGE_VERSION: u8 = 1;
+const CACHE_BYTES: u64 = 64 << 20;
+/// Bytes of a table in memory before it goes to a file.
+const MEMTABLE_BYTES: u64 = 16 << 20;
+/// What must fit on the disk before a store that failed is opened again.
+const ROOM_BYTES: usize = 4 << 20;
+/// Changes that are taken from the log at once.
+const MANY: usize = 4096;
+
+/// What is known of a page.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoredPage {
+    /// Its fingerprint; none where the page is empty.
+    pub fingerprint: Option<u64>,
+    /// Hash of its token sequence.
+    pub identity: u128,
+    /// Tokens.
+    pub tokens: u32,
+    /// Whether it is too short to be like anything but its copy.
+    pub is_short: bool,
+    /// What its similarity is estimated by.
+    #[serde(with = "bytes_of_sketch")]
+    pub sketch: MinBytes,
+    /// Where it came from.
+    pub url: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// When it was stored, in seconds since 1970.
+    pub stored_at: u64,
+}
+
+mod bytes_of_sketch {
+    use serde::{Deserialize, Deserializer, Serializer, de::Error};
+
+    use super::{MinBytes, PARTS};
+
+    pub(super) fn serialize<S: Serializer>(bytes: &MinBytes, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_bytes(bytes)
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<MinBytes, D::Error> {
+        let bytes = <&[u8]>::deserialize(deserializer)?;
+        bytes.try_into().map_err(|_| D::Error::invalid_length(bytes.len(), &PARTS.to_string().as_str()))
+    }
+}
+
+impl StoredPage {
+    fn encode(&self) -> Vec<u8> {
+        // Into memory: cannot fail, and an empty value is refused when it is read.
+        let mut bytes = vec![PAGE_VERSION];
+        bytes.extend(postcard::to_stdvec(self).unwrap_or_default());
+        bytes
+    }
+
+    fn decode(bytes: &[u8]) -> std::result::Result<StoredPage, String> {
+        match bytes.split_first() {
+            Some((&PAGE_VERSION, page)) => {
+                postcard::from_bytes(page).map_err(|cause| format!("a stored page makes no sense: {cause}"))
+            }
+            Some((version, _)) => Err(format!("a stored page has the format {version}, and this program reads 1")),
+            None => Err("a stored page is empty".to_owned()),
+        }
+    }
+}
+
+/// Bytes of a change in the log.
+fn encode_change(change: &Change) -> Vec<u8> {
+    let (kind, fingerprint, id) = match change {
+        Change::Insert(fingerprint, id) => (b'+', fingerprint, id),
+        Change::Delete(fingerprint, id) => (b'-', fingerprint, id),
+    };
+    let mut bytes = vec![kind];
+    bytes.extend(fingerprint.to_be_bytes());
+    bytes.extend(id.to_string().as_bytes());
+    bytes
+}
+
+fn decode_change(bytes: &[u8]) -> Option<Change> {
+    let (kind, rest) = bytes.split_first()?;
+    let (fingerprint, id) = rest.split_first_chunk::<8>()?;
+    let (fingerprint, id) = (u64::from_be_bytes(*fingerprint), Id::from(std::str::from_utf8(id).ok()?));
+    match kind {
+        b'+' => Some(Change::Insert(fingerprint, id)),
+        b'-' => Some(Change::Delete(fingerprint, id)),
+        _ => None,
+    }
+}
+
+/// What is written and synced as one.
+#[derive(Debug, Default)]
+pub(crate) struct Group {
+    /// The number of the first change.
+    pub(crate) first: u64,
+    pub(crate) changes: Vec<Change>,
+    /// Pages by id; nothing for those that go.
+    pub(crate) pages: Vec<(String, Option<StoredPage>)>,
+}
+
+/// The store of an index.
+pub(crate) struct Store {
+    directory: PathBuf,
+    database: Database,
+    /// Number → change.
+    log: Keyspace,
+    /// Id → page.
+    pages: Keyspace,
+}
+
+/// What the store held at one moment.
+pub(crate) struct StoreSnapshot {
+    snapshot: Snapshot,
+    log: Keyspace,
+    pages: Keyspace,
+    directory: PathBuf,
+}
+
+fn failed(directory: &Path, cause: &fjall::Error) -> Error {
+    let is_full = |cause: &std::io::Error| matches!(cause.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded);
+    let path = directory.to_path_buf();
+    match cause {
+        fjall::Error::Io(cause) if is_full(cause) => Error::StoreFull { path },
+        fjall::Error::Storage(inner)
+            if std::error::Error::source(inner).and_then(|it| it.downcast_ref()).is_some_and(is_full) =>
+        {
+            Error::StoreFull { path }
+        }
+        fjall::Error::Locked => Error::IndexLocked { path },
+        other => Error::Store { path, reason: format!("{other}") },
+    }
+}
+
+impl Store {
+    /// Opens the store of the index in `directory`; makes one if there is none.
+    pub(crate) fn open(directory: &Path) -> Result<Store> {
+        let failed = |cause: fjall::Error| failed(directory, &cause);
+        let database = Database::builder(directory.join(STORE)).cache_size(CACHE_BYTES).worker_threads(1);
+        let database = database.open().map_err(failed)?;
+        let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
+        let log = database.keyspace("log", options).map_err(failed)?;
+        let pages = database.keyspace("pages", options).map_err(failed)?;
+        Ok(Store { directory: directory.to_path_buf(), database, log, pages })
+    }
+
+    /// Whether there is room for more, as far as a file of some size can tell.
+    pub(crate) fn has_room(directory: &Path) -> Result<()> {
+        let path = directory.join("room");
+        let written = std::fs::File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![1; ROOM_BYTES])?;
+            file.sync_all()
+        });
+        // What is left of a file that did not fit must not stay.
+        let removed = std::fs::remove_file(&path);
+        match written.and(removed) {
+            Err(cause) if matches!(cause.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded) => {
+                Err(Error::StoreFull { path: directory.to_path_buf() })
+            }
+            done => done.map_err(Error::io(&path, "write")),
+        }
+    }
+
+    /// Writes a group and syncs it; without `sync`, it may be lost.
+    pub(crate) fn write(&self, group: &Group, sync: bool) -> Result<()> {
+        let mut batch = self.database.batch().durability(sync.then_some(PersistMode::SyncData));
+        for (number, change) in (group.first..).zip(&group.changes) {
+            batch.insert(&self.log, number.to_be_bytes(), encode_change(change));
+        }
+        for (id, page) in &group.pages {
+            match page {
+                Some(page) => batch.insert(&self.pages, id.as_bytes(), page.encode()),
+                None => batch.remove(&self.pages, id.as_bytes()),
+            }
+        }
+        batch.commit().map_err(|cause| failed(&self.directory, &cause))
+    }
+
+    /// The page with an id.
+    pub(crate) fn page(&self, id: &str) -> Result<Option<StoredPage>> {
+        let found = self.pages.get(id.as_bytes()).map_err(|cause| failed(&self.directory, &cause))?;
+        found.map(|bytes| StoredPage::decode(&bytes).map_err(|reason| self.bad(reason))).transpose()
+    }
+
+    fn bad(&self, reason: String) -> Error {
+        Error::Store { path: self.directory.clone(), reason }
+    }
+
+    /// Tells of all changes after the one with the number `covered`; gives the number of the last.
+    pub(crate) fn replay(
+        &self,
+        covered: u64,
+        skip_holes: bool,
+        tell: &mut dyn FnMut(&[Change], u64) -> Result<()>,
+    ) -> Result<u64> {
+        let (mut last, mut changes) = (covered, Vec::new());
+        for entry in self.log.range(covered.saturating_add(1).to_be_bytes()..) {
+            let (key, value) = entry.into_inner().map_err(|cause| failed(&self.directory, &cause))?;
+            let number = key.as_ref().try_into().map(u64::from_be_bytes);
+            let number = number.map_err(|_| self.bad("a change has no number".to_owned()))?;
+            if number != last + 1 && !skip_holes {
+                return Err(self.bad(format!(
+                    "changes {} to {} are missing, and {number} is there: its journal has a hole; restore a backup, or use --skip-damaged to serve what is left without writing to it",
+                    last + 1,
+                    number - 1
+                )));
+            }
+            last = number;
+            match decode_change(&value) {
+                Some(change) => changes.push(change),
+                None if skip_holes => {}
+                None => return Err(self.bad(format!("change {number} makes no sense; restore a backup"))),
+            }
+            if changes.len() == MANY {
+                tell(&changes, last)?;
+                changes.clear();
+            }
+        }
+        tell(&changes, last)?;
+        Ok(last)
+    }
+
+    /// Removes the changes from `first` up to `covered`, which segments cover; gives the first that is left. They
+    /// are removed again if this is lost.
+    pub(crate) fn trim(&self, first: u64, covered: u64) -> Result<u64> {
+        let end = covered.saturating_add(1).min(first.saturating_add(MANY as u64));
+        if first < end {
+            let mut batch = self.database.batch();
+            (first..end).for_each(|number| batch.remove(&self.log, number.to_be_bytes()));
+            batch.commit().map_err(|cause| failed(&self.directory, &cause))?;
+        }
+        Ok(end.max(first))
+    }
+
+    /// The number of the first change in the log.
+    pub(crate) fn first(&self) -> Option<u64> {
+        let key = self.log.first_key_value()?.key().ok()?;
+        key.as_ref().try_into().map(u64::from_be_bytes).ok()
+    }
+
+    /// Pages, about.
+    pub(crate) fn pages(&self) -> usize {
+        self.pages.approximate_len()
+    }
+
+    /// Bytes on disk.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.database.disk_space().unwrap_or(0)
+    }
+
+    /// What it holds now.
+    pub(crate) fn snapshot(&self) -> StoreSnapshot {
+        StoreSnapshot {
+            snapshot: self.database.snapshot(),
+            log: self.log.clone(),
+            pages: self.pages.clone(),
+            directory: self.directory.clone(),
+        }
+    }
+}
+
+impl StoreSnapshot {
+    /// Writes a store with the same content, but for changes up to `covered`, into another directory; gives the number
+    /// of pages.
+    pub(crate) fn copy_to(&self, directory: &Path, covered: u64) -> Result<u64> {
+        let from = |cause: fjall::Error| failed(&self.directory, &cause);
+        let to = |cause: fjall::Error| failed(directory, &cause);
+        let copy = Store::open(directory)?;
+        let tables = [
+            (self.snapshot.range(&self.log, covered.saturating_add(1).to_be_bytes()..), &copy.log),
+            (self.snapshot.iter(&self.pages), &copy.pages),
+        ];
+        let mut count = 0;
+        for (entries, table) in tables {
+            count = 0;
+            let mut batch = copy.database.batch();
+            for entry in entries {
+                let (key, value) = entry.into_inner().map_err(from)?;
+                batch.insert(table, key, value);
+                count += 1;
+                if batch.len() == MANY {
+                    std::mem::replace(&mut batch, copy.database.batch()).commit().map_err(to)?;
+                }
+            }
+            batch.commit().map_err(to)?;
+        }
+        copy.database.persist(PersistMode::SyncAll).map_err(to)?;
+        // The pages come last.
+        Ok(count)
+    }
+}
+
+impl Index {
+    /// Reads the changes of the store that segments do not cover, into memory; gives the number of the last.
+    pub(crate) fn read_store(&self, store: &Store, skip_holes: bool) -> Result<u64> {
+        store.replay(self.covered(), skip_holes, &mut |changes, last| self.make(changes, last))
+    }
+}

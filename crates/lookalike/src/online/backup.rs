@@ -1,0 +1,59 @@
+//! A copy of an index that is in use.
+
+use std::path::Path;
+use std::sync::mpsc;
+
+use crate::error::{Error, Result};
+use crate::index::{Index, OpenOptions, sync_directory};
+use crate::online::Online;
+use crate::online::sequencer::Job;
+
+/// What was copied.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Backup {
+    /// Rows of the index.
+    pub rows: u64,
+    /// Pages of the store.
+    pub pages: u64,
+}
+
+impl Online {
+    /// Writes a copy of one moment into a directory that is not there yet: everything that was acknowledged before
+    /// this call is in it. It is opened to see that it can be. Others go on meanwhile.
+    ///
+    /// # Errors
+    /// When there is such a directory, or it cannot be written.
+    pub fn backup(&self, directory: &Path) -> Result<Backup> {
+        if self.is_read_only {
+            return Err(self.read_only());
+        }
+        if directory.exists() {
+            return Err(Error::Usage(format!("{}: is there already", directory.display())));
+        }
+        let (tell, told) = mpsc::sync_channel(1);
+        // Nobody waits for the answer if this thread is gone.
+        self.send(Job::Snapshot { done: Box::new(move |moment| drop(tell.send(moment))) })?;
+        let (moment, snapshot) = told.recv().map_err(|_| self.shared.closed())??;
+        let parent = directory.parent().unwrap_or(Path::new("."));
+        let mut name = directory.file_name().unwrap_or_default().to_owned();
+        name.push(".part");
+        let aside = parent.join(name);
+        let copied = (|| {
+            if aside.exists() {
+                std::fs::remove_dir_all(&aside).map_err(Error::io(&aside, "remove"))?;
+            }
+            std::fs::create_dir_all(&aside).map_err(Error::io(&aside, "create"))?;
+            let pages = snapshot.copy_to(&aside, moment.covered())?;
+            moment.copy_to(&aside)?;
+            let rows = Index::open(&aside, OpenOptions::default())?.reader().len().0;
+            std::fs::rename(&aside, directory).map_err(Error::io(directory, "write"))?;
+            sync_directory(parent)?;
+            Ok(Backup { rows, pages })
+        })();
+        if copied.is_err() {
+            // What is left of it is in the way of nobody, and removed by the next attempt.
+            let _ = std::fs::remove_dir_all(&aside);
+        }
+        copied
+    }
+}

@@ -1,0 +1,532 @@
+//! Have I seen this page? An index that answers while pages come and go, and loses nothing it has acknowledged.
+//!
+//! In: pages, to be looked for and perhaps stored. Out: an answer for each: new, near or exact, of which stored pages,
+//! and how near. Fingerprints find candidates; a small sketch that is stored with every page confirms them. Looking is
+//! done by many threads at once; storing by one (`sequencer.rs`), which decides what is new, writes what has come in
+//! the meantime as one group, syncs it, shows it to readers and only then answers.
+
+mod backup;
+mod sequencer;
+
+pub use backup::Backup;
+
+use std::collections::HashSet;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::thread::JoinHandle;
+
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::index::pages;
+use crate::index::store::Store;
+use crate::index::{Index, IndexConfig, Meaning, MergeStats, Merging, OpenOptions, Reader, StoredPage};
+use crate::method::Plan;
+use crate::page::RawPage;
+use crate::sketch::min_bytes::similarity;
+use crate::sketch::sketcher::Sketcher;
+use sequencer::{Job, Pending, Sequencer};
+
+/// Candidates that are compared, the nearest first.
+pub const MOST_COMPARED: usize = 64;
+/// Jobs that wait for the sequencer, at the most.
+const MOST_WAITING: usize = 8192;
+
+/// Whether a page is stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Storing {
+    /// If nothing that is stored is like it.
+    IfNew,
+    /// In any case, in the place of a page with the same id.
+    Always,
+}
+
+/// What a page is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Like nothing that is stored.
+    New,
+    /// Like a page that is stored.
+    Near,
+    /// The same words in the same order as a page that is stored.
+    Exact,
+}
+
+/// How much there is to go by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Length {
+    /// Enough.
+    Enough,
+    /// Too short to be like anything but its copy.
+    Short,
+    /// Nothing: like no page, not even another empty one.
+    Empty,
+}
+
+/// A stored page that was compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Compared {
+    /// Its id.
+    pub id: String,
+    /// Differing bits of the fingerprints.
+    pub distance: u32,
+    /// Estimated similarity, 1 for a copy; nothing where no sketch is stored.
+    pub similarity: Option<f64>,
+    /// Whether the words are the same.
+    pub is_exact: bool,
+}
+
+/// What is known of a page after looking for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Answer {
+    /// Its id, if it has one.
+    pub id: Option<String>,
+    /// What it is.
+    pub verdict: Verdict,
+    /// The stored pages that it is like, the most similar first.
+    pub of: Vec<Compared>,
+    /// Candidates that are not like it after all.
+    pub rejected: Vec<Compared>,
+    /// Candidates of which nothing but the fingerprint is known; they do not count.
+    pub unconfirmed: Vec<Compared>,
+    /// Candidates there are; at most [`MOST_COMPARED`] are compared.
+    pub candidates: u64,
+    /// Whether it is stored now, and was not before this call.
+    pub stored: bool,
+    /// Whether it took the place of a page with the same id.
+    pub replaced: bool,
+    /// Its tokens.
+    pub tokens: u32,
+    /// Its fingerprint; none where it is empty.
+    pub fingerprint: Option<u64>,
+    /// Whether there is enough to go by.
+    pub length: Length,
+}
+
+/// A page that was read.
+#[derive(Debug, Clone)]
+struct Asked {
+    id: Option<String>,
+    page: StoredPage,
+}
+
+impl Asked {
+    fn answer(&self) -> Answer {
+        let length = match self.page.fingerprint {
+            None => Length::Empty,
+            Some(_) if self.page.is_short => Length::Short,
+            Some(_) => Length::Enough,
+        };
+        Answer {
+            id: self.id.clone(),
+            verdict: Verdict::New,
+            of: Vec::new(),
+            rejected: Vec::new(),
+            unconfirmed: Vec::new(),
+            candidates: 0,
+            stored: false,
+            replaced: false,
+            tokens: self.page.tokens,
+            fingerprint: self.page.fingerprint,
+            length,
+        }
+    }
+
+    fn compare(&self, id: &str, distance: u32, page: Option<&StoredPage>) -> Compared {
+        let is_exact = page.is_some_and(|page| page.identity == self.page.identity);
+        let estimate = |page: &StoredPage| if is_exact { 1.0 } else { similarity(&self.page.sketch, &page.sketch) };
+        Compared { id: id.to_owned(), distance, similarity: page.map(estimate), is_exact }
+    }
+}
+
+/// What has been done since the start.
+#[derive(Debug, Default)]
+pub(crate) struct Counters {
+    groups: AtomicU64,
+    grouped: AtomicU64,
+    sync_nanoseconds: AtomicU64,
+    reopened: AtomicU64,
+    last: AtomicU64,
+}
+
+/// The same, and what there is.
+#[derive(Debug, Clone)]
+pub struct OnlineStats {
+    /// Rows in the index; those that were deleted count until they are merged away.
+    pub rows: u64,
+    /// Rows that are in memory only, and in the store.
+    pub rows_in_memory: u64,
+    /// Segments in files.
+    pub segments: usize,
+    /// Segments in memory.
+    pub segments_in_memory: usize,
+    /// Bytes of segments in files.
+    pub segment_bytes: u64,
+    /// Pages in the store, about.
+    pub pages: usize,
+    /// Bytes of the store.
+    pub store_bytes: u64,
+    /// The number of the last change.
+    pub last_change: u64,
+    /// The number of the last change that is in segments.
+    pub covered: u64,
+    /// Groups that were synced.
+    pub groups: u64,
+    /// Pages in them.
+    pub grouped: u64,
+    /// Time that syncs took.
+    pub sync_seconds: f64,
+    /// How often the store was opened anew after it had failed.
+    pub reopened: u64,
+    /// Merges.
+    pub merging: MergeStats,
+    /// Why nothing can be stored at the moment.
+    pub failed: Option<String>,
+    /// Segments that are left out.
+    pub damaged: Vec<String>,
+}
+
+/// What all threads share.
+pub(crate) struct Shared {
+    index: Arc<Index>,
+    config: Option<Config>,
+    threshold: f64,
+    radius: u32,
+    /// Not there while it is opened anew.
+    store: RwLock<Option<Store>>,
+    /// Why nothing can be stored at the moment.
+    failed: Mutex<Option<String>>,
+    counters: Counters,
+}
+
+/// An index that is asked and written to by many at once.
+pub struct Online {
+    shared: Arc<Shared>,
+    plan: OnceLock<Plan>,
+    sketchers: Mutex<Vec<Sketcher>>,
+    jobs: Option<SyncSender<Job>>,
+    sequencer: Option<JoinHandle<()>>,
+    merging: Option<Arc<Merging>>,
+    is_read_only: bool,
+}
+
+/// How an index is opened for serving.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OnlineOptions {
+    /// What is damaged is left out, and nothing is stored.
+    pub skip_damaged: bool,
+    /// What merging may use; 0 for 2 GiB.
+    pub memory_bytes: u64,
+}
+
+impl Online {
+    /// Makes an empty index for pages in `directory`.
+    ///
+    /// # Errors
+    /// When there is one, the config makes no sense, or the directory cannot be written.
+    pub fn create(directory: &Path, config: IndexConfig) -> Result<()> {
+        match &config.fingerprints {
+            Meaning::Pages(config) => pages::check(config)?,
+            Meaning::Given => {
+                return Err(Error::Usage("an index that is served is made for pages".to_owned()));
+            }
+        }
+        Index::create(directory, config, 0, false)?.flush()
+    }
+
+    /// Opens the index in `directory`, with all that the store has.
+    ///
+    /// # Errors
+    /// When there is none, a part of it is damaged, or another has it open.
+    pub fn open(directory: &Path, options: OnlineOptions) -> Result<Online> {
+        let open = OpenOptions {
+            write: !options.skip_damaged,
+            skip_damaged: options.skip_damaged,
+            memory_bytes: options.memory_bytes,
+        };
+        let index = Arc::new(Index::open_to_serve(directory, open)?);
+        let config = match &index.config().fingerprints {
+            Meaning::Pages(config) => Some(Config::clone(config)),
+            Meaning::Given => None,
+        };
+        let store = Store::open(directory)?;
+        let covered = index.covered();
+        let last = index.read_store(&store, options.skip_damaged)?;
+        if !options.skip_damaged {
+            index.set_store(true)?;
+        }
+        let first = store.first().unwrap_or(covered + 1);
+        let shared = Arc::new(Shared {
+            threshold: index.config().threshold,
+            radius: index.config().radius,
+            config,
+            store: RwLock::new(Some(store)),
+            failed: Mutex::default(),
+            counters: Counters { last: last.into(), ..Counters::default() },
+            index: Arc::clone(&index),
+        });
+        let merging = Arc::new(index.merge_in_background()?);
+        let (jobs, received) = std::sync::mpsc::sync_channel(MOST_WAITING);
+        let sequencer = Sequencer::new(Arc::clone(&shared), Arc::clone(&merging), last + 1, first);
+        let thread = std::thread::Builder::new().name("sequencer".to_owned());
+        let thread =
+            thread.spawn(move || sequencer.run(&received)).map_err(Error::io(directory, "start a thread for"))?;
+        Ok(Online {
+            shared,
+            plan: OnceLock::new(),
+            sketchers: Mutex::default(),
+            jobs: Some(jobs),
+            sequencer: Some(thread),
+            merging: Some(merging),
+            is_read_only: options.skip_damaged,
+        })
+    }
+
+    /// What the index is for.
+    #[must_use]
+    pub fn config(&self) -> &IndexConfig {
+        self.shared.index.config()
+    }
+
+    /// How pages are read.
+    ///
+    /// # Errors
+    /// When the index holds fingerprints of unknown making.
+    pub fn page_config(&self) -> Result<&Config> {
+        self.shared.config.as_ref().ok_or_else(|| {
+            Error::Usage("this index holds fingerprints that were made elsewhere; it can be asked for fingerprints, not for pages".to_owned())
+        })
+    }
+
+    /// What is there now, for questions about fingerprints.
+    #[must_use]
+    pub fn reader(&self) -> Reader {
+        self.shared.index.reader()
+    }
+
+    /// Looks for a page, and stores nothing.
+    ///
+    /// # Errors
+    /// When the index is damaged where it is read, or holds no pages.
+    pub fn check(&self, page: &RawPage<'_>) -> Result<Answer> {
+        self.shared.look(&self.read(page)?, &Pending::default())
+    }
+
+    /// Looks for a page and stores it; `done` is called with the answer, perhaps by another thread, when all that
+    /// the answer says is on disk.
+    ///
+    /// # Errors
+    /// When it cannot be asked, or too many are waiting; `done` is not called then.
+    pub fn put(
+        &self,
+        page: &RawPage<'_>,
+        storing: Storing,
+        done: impl FnOnce(Result<Answer>) + Send + 'static,
+    ) -> Result<()> {
+        if self.is_read_only {
+            return Err(self.read_only());
+        }
+        let asked = self.read(page)?;
+        if storing == Storing::IfNew {
+            // What readers see is on disk: nobody has to wait for this answer.
+            let answer = self.shared.look(&asked, &Pending::default())?;
+            if answer.verdict != Verdict::New {
+                done(Ok(answer));
+                return Ok(());
+            }
+        }
+        self.send(Job::Put { asked: Box::new(asked), storing, done: Box::new(done) })
+    }
+
+    /// Removes the page with an id; `done` is told whether there was one, when it is gone from disk.
+    ///
+    /// # Errors
+    /// When too many are waiting.
+    pub fn delete(&self, id: &str, done: impl FnOnce(Result<bool>) + Send + 'static) -> Result<()> {
+        if self.is_read_only {
+            return Err(self.read_only());
+        }
+        self.send(Job::Delete { id: id.to_owned(), done: Box::new(done) })
+    }
+
+    fn read_only(&self) -> Error {
+        Error::ReadOnly {
+            path: self.shared.index.directory().to_path_buf(),
+            reason: "it is served without its damaged parts; restore a backup".to_owned(),
+        }
+    }
+
+    /// The page with an id.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn get(&self, id: &str) -> Result<Option<StoredPage>> {
+        self.shared.page(id)
+    }
+
+    /// What there is, and what has been done.
+    #[must_use]
+    pub fn stats(&self) -> OnlineStats {
+        let counters = &self.shared.counters;
+        let tiers = self.shared.index.tiers();
+        let store = self.shared.store.read().unwrap_or_else(PoisonError::into_inner);
+        OnlineStats {
+            rows: tiers.rows,
+            rows_in_memory: tiers.rows_in_memory,
+            segments: tiers.segments,
+            segments_in_memory: tiers.segments_in_memory,
+            segment_bytes: tiers.segment_bytes,
+            pages: store.as_ref().map_or(0, Store::pages),
+            store_bytes: store.as_ref().map_or(0, Store::bytes),
+            last_change: counters.last.load(Ordering::Relaxed),
+            covered: self.shared.index.covered(),
+            groups: counters.groups.load(Ordering::Relaxed),
+            grouped: counters.grouped.load(Ordering::Relaxed),
+            sync_seconds: counters.sync_nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
+            reopened: counters.reopened.load(Ordering::Relaxed),
+            merging: self.merging.as_ref().map(|merging| merging.stats()).unwrap_or_default(),
+            failed: self.shared.failed(),
+            damaged: self.shared.index.damaged(),
+        }
+    }
+
+    /// Does what was accepted, writes everything to segments and gives the index free.
+    ///
+    /// # Errors
+    /// When it cannot be written; nothing that was acknowledged is lost.
+    pub fn close(mut self) -> Result<()> {
+        self.stop();
+        if self.is_read_only {
+            return Ok(());
+        }
+        self.shared.index.flush()?;
+        match self.shared.failed() {
+            // The store may have changes that nobody was told of.
+            Some(_) => Ok(()),
+            None => self.shared.index.set_store(false),
+        }
+    }
+
+    /// Ends both threads when they have done what was accepted.
+    fn stop(&mut self) {
+        self.jobs = None;
+        if let Some(Err(panic)) = self.sequencer.take().map(JoinHandle::join) {
+            std::panic::resume_unwind(panic);
+        }
+        // What could not be merged is in the store, and is merged another time.
+        let _ = self.merging.take().and_then(Arc::into_inner).map(Merging::finish);
+    }
+
+    fn send(&self, job: Job) -> Result<()> {
+        match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
+            Some(Ok(())) => Ok(()),
+            Some(Err(TrySendError::Full(_))) => Err(Error::Overloaded),
+            Some(Err(TrySendError::Disconnected(_))) | None => {
+                Err(Error::Store { path: self.shared.index.directory().to_path_buf(), reason: "is closed".to_owned() })
+            }
+        }
+    }
+
+    fn read(&self, page: &RawPage<'_>) -> Result<Asked> {
+        let config = self.page_config()?;
+        let plan = self.plan.get_or_init(|| Plan::new(config));
+        let waiting = self.sketchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut sketcher = waiting.unwrap_or_else(|| Sketcher::new(plan, config));
+        let read = pages::stored_page(page, &mut sketcher, config);
+        self.sketchers.lock().unwrap_or_else(PoisonError::into_inner).push(sketcher);
+        // A URL is a name for a page that has no other.
+        let id = page.id.as_deref().or(page.url.as_deref()).map(str::to_owned);
+        Ok(Asked { id, page: read })
+    }
+}
+
+impl Drop for Online {
+    /// What is in memory only stays in the store, as after a crash.
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+impl Shared {
+    /// Why nothing can be stored at the moment.
+    fn failed(&self) -> Option<String> {
+        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set_failed(&self, reason: Option<String>) {
+        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+    }
+
+    /// The page with an id.
+    fn page(&self, id: &str) -> Result<Option<StoredPage>> {
+        match self.store.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            Some(store) => store.page(id),
+            None => Err(self.closed()),
+        }
+    }
+
+    fn closed(&self) -> Error {
+        let reason = "it could not be opened again after a write had failed; it is tried with every page that comes";
+        Error::Store { path: self.index.directory().to_path_buf(), reason: reason.to_owned() }
+    }
+
+    /// Looks for a page among what is stored and what is about to be.
+    fn look(&self, asked: &Asked, pending: &Pending) -> Result<Answer> {
+        let mut answer = asked.answer();
+        let Some(fingerprint) = asked.page.fingerprint else { return Ok(answer) };
+        let radius = if asked.page.is_short { 0 } else { self.radius };
+        let found = self.index.reader().query(fingerprint, radius, MOST_COMPARED)?;
+        let near = pending.near(fingerprint, radius);
+        answer.candidates = found.count + near.len() as u64;
+        let mut seen = HashSet::new();
+        for candidate in near.into_iter().chain(found.matches) {
+            let id = candidate.id.to_string();
+            let known = match pending.pages.get(&id) {
+                Some(page) => page.clone().map_or(Known::Gone, Known::Page),
+                None => self.page(&id)?.map_or(Known::Nothing, Known::Page),
+            };
+            let page = match known {
+                // Rows of what was replaced or deleted a moment ago.
+                Known::Gone => continue,
+                Known::Page(page) if page.fingerprint != Some(candidate.fingerprint) => continue,
+                Known::Page(page) => Some(page),
+                Known::Nothing => None,
+            };
+            if !seen.insert(id.clone()) {
+                continue;
+            }
+            let compared = asked.compare(&id, candidate.distance, page.as_ref());
+            let is_short = asked.page.is_short || page.is_some_and(|page| page.is_short);
+            match compared.similarity {
+                None => answer.unconfirmed.push(compared),
+                Some(similarity) if compared.is_exact || (!is_short && similarity >= self.threshold) => {
+                    answer.of.push(compared);
+                }
+                Some(_) => answer.rejected.push(compared),
+            }
+        }
+        let similarity = |compared: &Compared| compared.similarity.unwrap_or(0.0);
+        answer.of.sort_by(|a, b| {
+            let nearer = b.is_exact.cmp(&a.is_exact).then(similarity(b).total_cmp(&similarity(a)));
+            nearer.then(a.distance.cmp(&b.distance)).then_with(|| a.id.cmp(&b.id))
+        });
+        answer.verdict = match answer.of.first() {
+            Some(first) if first.is_exact => Verdict::Exact,
+            Some(_) => Verdict::Near,
+            None => Verdict::New,
+        };
+        Ok(answer)
+    }
+}
+
+/// What is known of a candidate.
+enum Known {
+    Page(StoredPage),
+    Gone,
+    /// It was put into the index without a sketch.
+    Nothing,
+}
+
+#[cfg(test)]
+mod tests;

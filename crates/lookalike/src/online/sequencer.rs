@@ -1,0 +1,256 @@
+//! The one thread that stores: decides what is new, writes what waits as one group, syncs it, and answers.
+
+use std::collections::HashMap;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::Receiver;
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::index::store::{Group, Store, StoreSnapshot};
+use crate::index::{Change, Id, Match, Merging, Moment, StoredPage};
+use crate::online::{Answer, Asked, Shared, Storing, Verdict};
+
+/// Jobs that make one group, at the most.
+const MOST_IN_GROUP: usize = 1024;
+
+/// Called with an answer when all that it says is on disk.
+type Done<T> = Box<dyn FnOnce(Result<T>) + Send>;
+
+/// What is to be done.
+pub(super) enum Job {
+    Put { asked: Box<Asked>, storing: Storing, done: Done<Answer> },
+    Delete { id: String, done: Done<bool> },
+    Snapshot { done: Done<(Moment, StoreSnapshot)> },
+}
+
+/// What is about to be stored.
+#[derive(Default)]
+pub(super) struct Pending {
+    /// Rows that come.
+    rows: Vec<(u64, Id)>,
+    /// Pages that come, by id, and nothing for those that go.
+    pub(super) pages: HashMap<String, Option<StoredPage>>,
+    changes: Vec<Change>,
+}
+
+impl Pending {
+    /// Rows within `radius` of `fingerprint`.
+    pub(super) fn near(&self, fingerprint: u64, radius: u32) -> Vec<Match> {
+        let distances = self.rows.iter().map(|row| ((row.0 ^ fingerprint).count_ones(), row));
+        let near = distances.filter(|(distance, _)| *distance <= radius);
+        near.map(|(distance, (fingerprint, id))| Match { id: id.clone(), distance, fingerprint: *fingerprint })
+            .collect()
+    }
+
+    /// Puts a page in the place of what is there; nothing, to remove it.
+    fn replace(&mut self, id: &str, old: Option<u64>, page: Option<StoredPage>) {
+        let new = page.as_ref().and_then(|page| page.fingerprint);
+        if old != new {
+            let row = Id::from(id);
+            self.rows.retain(|(_, other)| *other != row);
+            self.changes.extend(old.map(|old| Change::Delete(old, row.clone())));
+            self.rows.extend(new.map(|new| (new, row.clone())));
+            self.changes.extend(new.map(|new| Change::Insert(new, row)));
+        }
+        self.pages.insert(id.to_owned(), page);
+    }
+}
+
+/// Somebody who waits, and whether for what is about to be written.
+struct Waiting {
+    answer: Box<dyn FnOnce(Result<()>) + Send>,
+    depends: bool,
+}
+
+pub(super) struct Sequencer {
+    shared: Arc<Shared>,
+    merging: Arc<Merging>,
+    /// The number of the next change.
+    next: u64,
+    /// The number of the first change in the log.
+    first: u64,
+}
+
+impl Sequencer {
+    pub(super) fn new(shared: Arc<Shared>, merging: Arc<Merging>, next: u64, first: u64) -> Sequencer {
+        Sequencer { shared, merging, next, first }
+    }
+
+    /// Works until nobody can send any more and all is done.
+    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+        while let Ok(first) = jobs.recv() {
+            let others = std::iter::from_fn(|| jobs.try_recv().ok());
+            let group: Vec<Job> = std::iter::once(first).chain(others.take(MOST_IN_GROUP - 1)).collect();
+            self.work(group);
+        }
+    }
+
+    fn work(&mut self, jobs: Vec<Job>) {
+        if let Err(error) = self.mend() {
+            let again = || copy(&error);
+            for job in jobs {
+                match job {
+                    Job::Put { done, .. } => done(Err(again())),
+                    Job::Delete { done, .. } => done(Err(again())),
+                    Job::Snapshot { done } => done(Err(again())),
+                }
+            }
+            return;
+        }
+        let (mut pending, mut waiting) = (Pending::default(), Vec::new());
+        for job in jobs {
+            match job {
+                Job::Put { asked, storing, done } => match self.put(*asked, storing, &mut pending) {
+                    Ok((answer, depends)) => {
+                        waiting.push(Waiting { answer: Box::new(|written| done(written.map(|()| answer))), depends });
+                    }
+                    Err(error) => done(Err(error)),
+                },
+                Job::Delete { id, done } => match self.delete(&id, &mut pending) {
+                    Ok((was_there, depends)) => {
+                        waiting.push(Waiting {
+                            answer: Box::new(move |written| done(written.map(|()| was_there))),
+                            depends,
+                        });
+                    }
+                    Err(error) => done(Err(error)),
+                },
+                Job::Snapshot { done } => done(self.snapshot()),
+            }
+        }
+        let written = self.write(pending);
+        for Waiting { answer, depends } in waiting {
+            match &written {
+                Err(error) if depends => answer(Err(copy(error))),
+                _ => answer(Ok(())),
+            }
+        }
+        self.trim();
+    }
+
+    /// Decides on a page; also whether the answer depends on what is about to be written.
+    fn put(&self, asked: Asked, storing: Storing, pending: &mut Pending) -> Result<(Answer, bool)> {
+        let mut answer = self.shared.look(&asked, pending)?;
+        if storing == Storing::IfNew && answer.verdict != Verdict::New {
+            let depends = answer.of.iter().any(|near| pending.pages.contains_key(&near.id));
+            return Ok((answer, depends));
+        }
+        let id = match asked.id {
+            Some(id) => id,
+            None => self.free_id(pending)?,
+        };
+        let old = self.page(&id, pending)?;
+        pending.replace(&id, old.as_ref().and_then(|old| old.fingerprint), Some(asked.page));
+        answer.id = Some(id);
+        answer.stored = true;
+        answer.replaced = old.is_some();
+        Ok((answer, true))
+    }
+
+    fn delete(&self, id: &str, pending: &mut Pending) -> Result<(bool, bool)> {
+        let depends = pending.pages.contains_key(id);
+        match self.page(id, pending)? {
+            Some(old) => {
+                pending.replace(id, old.fingerprint, None);
+                Ok((true, true))
+            }
+            None => Ok((false, depends)),
+        }
+    }
+
+    fn page(&self, id: &str, pending: &Pending) -> Result<Option<StoredPage>> {
+        match pending.pages.get(id) {
+            Some(page) => Ok(page.clone()),
+            None => self.shared.page(id),
+        }
+    }
+
+    /// An id that no page has.
+    fn free_id(&self, pending: &Pending) -> Result<String> {
+        let mut number = self.next + pending.changes.len() as u64;
+        loop {
+            let id = format!("page-{number}");
+            if self.page(&id, pending)?.is_none() {
+                return Ok(id);
+            }
+            number += 1;
+        }
+    }
+
+    /// Writes and syncs what is pending, and shows it to readers.
+    fn write(&mut self, pending: Pending) -> Result<()> {
+        let Pending { changes, pages, .. } = pending;
+        if pages.is_empty() {
+            return Ok(());
+        }
+        let counters = &self.shared.counters;
+        let group = Group { first: self.next, changes, pages: pages.into_iter().collect() };
+        let start = Instant::now();
+        let written = match self.shared.store.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            Some(store) => store.write(&group, true),
+            None => Err(self.shared.closed()),
+        };
+        let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
+        written.inspect_err(|error| self.shared.set_failed(Some(error.to_string())))?;
+        counters.sync_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
+        counters.groups.fetch_add(1, Ordering::Relaxed);
+        counters.grouped.fetch_add(group.pages.len() as u64, Ordering::Relaxed);
+        self.next += group.changes.len() as u64;
+        counters.last.store(self.next - 1, Ordering::Relaxed);
+        // It is on disk; should this fail, the next start will find it there.
+        self.shared.index.apply(&group.changes, self.next - 1)?;
+        self.merging.wake();
+        Ok(())
+    }
+
+    /// Opens a store that has failed anew, if there is room for more.
+    fn mend(&mut self) -> Result<()> {
+        if self.shared.failed().is_none() {
+            return Ok(());
+        }
+        let directory = self.shared.index.directory();
+        Store::has_room(directory)?;
+        let mut place = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
+        // The old one gives the directory free before the new one takes it.
+        *place = None;
+        let store = Store::open(directory)?;
+        // A group that failed may be there all the same.
+        let apply = &mut |changes: &[Change], last: u64| self.shared.index.apply(changes, last);
+        self.next = 1 + store.replay(self.next - 1, false, apply)?;
+        *place = Some(store);
+        self.shared.counters.reopened.fetch_add(1, Ordering::Relaxed);
+        self.shared.set_failed(None);
+        Ok(())
+    }
+
+    /// Removes changes that segments cover from the log. What fails here is met again by the next group.
+    fn trim(&mut self) {
+        let covered = self.shared.index.covered();
+        if self.first > covered || self.shared.failed().is_some() {
+            return;
+        }
+        if let Some(store) = self.shared.store.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
+            match store.trim(self.first, covered) {
+                Ok(first) => self.first = first,
+                Err(error) => self.shared.set_failed(Some(error.to_string())),
+            }
+        }
+    }
+
+    fn snapshot(&self) -> Result<(Moment, StoreSnapshot)> {
+        let store = self.shared.store.read().unwrap_or_else(PoisonError::into_inner);
+        let store = store.as_ref().ok_or_else(|| self.shared.closed())?;
+        Ok((self.shared.index.moment()?, store.snapshot()))
+    }
+}
+
+/// The same error for one more who waits.
+fn copy(error: &Error) -> Error {
+    match error {
+        Error::StoreFull { path } => Error::StoreFull { path: path.clone() },
+        Error::Store { path, reason } => Error::Store { path: path.clone(), reason: reason.clone() },
+        Error::IndexLocked { path } => Error::IndexLocked { path: path.clone() },
+        other => Error::Store { path: std::path::PathBuf::new(), reason: other.to_string() },
+    }
+}

@@ -1,0 +1,267 @@
+use std::sync::Barrier;
+use std::sync::mpsc::sync_channel;
+
+use super::*;
+use crate::config::Method;
+use crate::index::store::Group;
+use crate::index::{Change, Id};
+use crate::page::{Body, Markup};
+
+fn config() -> IndexConfig {
+    IndexConfig::pages(Config::for_method(Method::Simhash), 3)
+}
+
+fn online(directory: &Path) -> Online {
+    if !directory.join("manifest.json").exists() {
+        Online::create(directory, config()).unwrap();
+    }
+    Online::open(directory, OnlineOptions::default()).unwrap()
+}
+
+/// Words that no other number has.
+fn text(number: u64) -> String {
+    let word = |at: u64| format!("w{:x}", crate::random::next_random(&mut (number << 16 | at)));
+    (0..600).map(word).collect::<Vec<_>>().join(" ")
+}
+
+fn page<'a>(id: Option<&'a str>, text: &'a str) -> RawPage<'a> {
+    let mut page = RawPage::new(Body::Text(text.into()), Markup::Text);
+    page.id = id.map(Into::into);
+    page
+}
+
+fn put(online: &Online, id: Option<&str>, text: &str, storing: Storing) -> Result<Answer> {
+    let (tell, told) = sync_channel(1);
+    online.put(&page(id, text), storing, move |answer| tell.send(answer).unwrap())?;
+    told.recv().unwrap()
+}
+
+fn delete(online: &Online, id: &str) -> bool {
+    let (tell, told) = sync_channel(1);
+    online.delete(id, move |answer| tell.send(answer).unwrap()).unwrap();
+    told.recv().unwrap().unwrap()
+}
+
+#[test]
+fn new_near_exact_short_and_empty() {
+    let directory = tempfile::tempdir().unwrap();
+    let online = online(directory.path());
+    let first = text(1);
+    let answer = put(&online, Some("a"), &first, Storing::IfNew).unwrap();
+    assert_eq!((answer.verdict, answer.stored, answer.length), (Verdict::New, true, Length::Enough));
+
+    let answer = put(&online, Some("b"), &first, Storing::IfNew).unwrap();
+    assert_eq!((answer.verdict, answer.stored), (Verdict::Exact, false));
+    assert_eq!((answer.of[0].id.as_str(), answer.of[0].distance, answer.of[0].similarity), ("a", 0, Some(1.0)));
+
+    let near = format!("{first} and one more");
+    let answer = online.check(&page(None, &near)).unwrap();
+    assert_eq!((answer.verdict, answer.id), (Verdict::Near, None));
+    assert!(answer.of[0].similarity.unwrap() > 0.8, "{:?}", answer.of);
+
+    assert_eq!(put(&online, Some("s"), "too short", Storing::IfNew).unwrap().length, Length::Short);
+    assert_eq!(online.check(&page(None, "too short")).unwrap().verdict, Verdict::Exact);
+    assert_eq!(online.check(&page(None, "two short")).unwrap().verdict, Verdict::New);
+    for id in ["e1", "e2"] {
+        let answer = put(&online, Some(id), " . ", Storing::IfNew).unwrap();
+        assert_eq!((answer.verdict, answer.stored, answer.length), (Verdict::New, true, Length::Empty));
+    }
+    assert!(online.get("e2").unwrap().is_some() && online.get("b").unwrap().is_none());
+}
+
+#[test]
+fn a_near_fingerprint_alone_is_no_near_duplicate() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = Config { ngram: 1, ..Config::for_method(Method::Simhash) };
+    Online::create(directory.path(), IndexConfig::pages(words, 3)).unwrap();
+    let online = online(directory.path());
+    // What is said a thousand times decides the fingerprint; the rest is different.
+    let frame =
+        [("thunder ", 1000), ("rain ", 3000), ("sunshine ", 9000)].map(|(word, times)| word.repeat(times)).concat();
+    let (left, right) = (format!("{frame} {}", text(1)), format!("{frame} {}", text(2)));
+    put(&online, Some("left"), &left, Storing::IfNew).unwrap();
+    let answer = online.check(&page(None, &right)).unwrap();
+    assert_eq!((answer.verdict, answer.candidates), (Verdict::New, 1));
+    assert_eq!(answer.rejected[0].id, "left");
+    assert!(answer.rejected[0].distance <= 3 && answer.rejected[0].similarity.unwrap() < 0.3, "{answer:?}");
+}
+
+#[test]
+fn of_many_like_pages_at_once_one_is_new() {
+    let directory = tempfile::tempdir().unwrap();
+    let online = online(directory.path());
+    let threads = 16;
+    for round in 0..20u64 {
+        let barrier = Barrier::new(threads);
+        let answers: Vec<Answer> = std::thread::scope(|scope| {
+            let put = |thread: usize| {
+                // All but one word is the same.
+                let words: Vec<String> = (0..10).map(|part| text(1000 + round * 10 + part)).collect();
+                let text = format!("{} ending{thread}", words.join(" "));
+                barrier.wait();
+                put(&online, Some(&format!("{round}-{thread}")), &text, Storing::IfNew).unwrap()
+            };
+            let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || put(thread))).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        });
+        let stored: Vec<&Answer> = answers.iter().filter(|answer| answer.stored).collect();
+        assert_eq!(stored.len(), 1, "{answers:?}");
+        for other in answers.iter().filter(|answer| !answer.stored) {
+            assert_eq!((other.verdict, Some(&other.of[0].id)), (Verdict::Near, stored[0].id.as_ref()));
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_is_there_after_a_stop_and_after_a_crash() {
+    let directory = tempfile::tempdir().unwrap();
+    let all = |online: &Online, count: u64| {
+        for number in 0..count {
+            let id = number.to_string();
+            let answer = online.check(&page(None, &text(number))).unwrap();
+            assert_eq!(answer.of.iter().map(|near| &near.id).collect::<Vec<_>>(), [&id], "{number}");
+            assert!(online.get(&id).unwrap().is_some());
+        }
+        assert_eq!(online.stats().rows, count);
+    };
+    let mut count = 0;
+    for (round, is_stopped) in [true, false, false, true].into_iter().enumerate() {
+        let online = online(directory.path());
+        all(&online, count);
+        for number in count..count + 400 {
+            put(&online, Some(&number.to_string()), &text(number), Storing::IfNew).unwrap();
+        }
+        count += 400;
+        all(&online, count);
+        let refused = Index::open(directory.path(), OpenOptions::default()).err().unwrap();
+        assert!(matches!(refused, Error::IndexLocked { .. }), "{refused}");
+        if is_stopped {
+            online.close().unwrap();
+        } else {
+            drop(online);
+            // Whoever reads without a server sees all that the store has.
+            let index = Index::open(directory.path(), OpenOptions::default()).unwrap();
+            assert_eq!(index.reader().len().0, count, "round {round}");
+            assert!(index.verify().is_empty());
+        }
+    }
+    let index = Index::open(directory.path(), OpenOptions { write: true, ..OpenOptions::default() }).unwrap();
+    assert_eq!((index.reader().len().0, index.covered()), (count, count));
+}
+
+#[test]
+fn pages_are_replaced_and_removed() {
+    let directory = tempfile::tempdir().unwrap();
+    let (old, new) = (text(1), text(2));
+    {
+        let online = online(directory.path());
+        assert!(!put(&online, Some("a"), &old, Storing::Always).unwrap().replaced);
+        assert!(put(&online, Some("a"), &new, Storing::Always).unwrap().replaced);
+        assert_eq!(online.check(&page(None, &old)).unwrap().verdict, Verdict::New);
+        assert_eq!(online.check(&page(None, &new)).unwrap().verdict, Verdict::Exact);
+        put(&online, Some("b"), &old, Storing::Always).unwrap();
+        assert!(delete(&online, "b") && !delete(&online, "b") && !delete(&online, "c"));
+        assert_eq!(online.check(&page(None, &old)).unwrap().candidates, 0);
+        // Without an id, one is made.
+        let made = put(&online, None, &text(3), Storing::IfNew).unwrap().id.unwrap();
+        assert_eq!(online.check(&page(None, &text(3))).unwrap().of[0].id, made);
+    }
+    let online = online(directory.path());
+    assert_eq!(online.check(&page(None, &old)).unwrap().candidates, 0);
+    assert_eq!(online.check(&page(None, &new)).unwrap().of[0].id, "a");
+    online.close().unwrap();
+    let index = Index::open(directory.path(), OpenOptions::default()).unwrap();
+    let mut ids = Vec::new();
+    index.reader().for_each_row(&mut |_, id| Ok(ids.push(id.to_string()))).unwrap();
+    ids.sort();
+    assert_eq!(ids.len(), 2, "{ids:?}");
+}
+
+#[test]
+fn a_hole_in_the_journal_is_found_and_what_is_left_is_served_if_told_so() {
+    let directory = tempfile::tempdir().unwrap();
+    drop(online(directory.path()));
+    {
+        let store = Store::open(directory.path()).unwrap();
+        for number in [1, 2, 4, 5] {
+            let changes = vec![Change::Insert(number << 32, Id::from(format!("{number}").as_str()))];
+            store.write(&Group { first: number, changes, pages: Vec::new() }, true).unwrap();
+        }
+    }
+    let error = Online::open(directory.path(), OnlineOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("changes 3 to 3 are missing, and 4 is there"), "{error}");
+    let options = OnlineOptions { skip_damaged: true, ..OnlineOptions::default() };
+    let online = Online::open(directory.path(), options).unwrap();
+    assert_eq!(online.reader().len().0, 4);
+    let refused = put(&online, Some("a"), &text(1), Storing::Always).unwrap_err();
+    assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
+}
+
+#[test]
+fn a_damaged_segment_is_named_and_the_rest_is_served_if_told_so() {
+    let directory = tempfile::tempdir().unwrap();
+    for round in 0..2u64 {
+        let online = online(directory.path());
+        (0..300).for_each(|number| drop(put(&online, None, &text(round << 10 | number), Storing::IfNew).unwrap()));
+        online.close().unwrap();
+    }
+    let mut segments: Vec<_> =
+        std::fs::read_dir(directory.path()).unwrap().flatten().map(|entry| entry.path()).collect();
+    segments.retain(|path| path.extension().is_some_and(|extension| extension == "seg"));
+    segments.sort();
+    assert_eq!(segments.len(), 2);
+    let mut bytes = std::fs::read(&segments[0]).unwrap();
+    let length = bytes.len();
+    bytes[length - 30] ^= 1;
+    std::fs::write(&segments[0], bytes).unwrap();
+    let error = Online::open(directory.path(), OnlineOptions::default()).err().unwrap().to_string();
+    assert!(error.contains("segment-") && error.contains("--skip-damaged"), "{error}");
+    let options = OnlineOptions { skip_damaged: true, ..OnlineOptions::default() };
+    let online = Online::open(directory.path(), options).unwrap();
+    assert_eq!((online.stats().damaged.len(), online.reader().len().0), (1, 300));
+    assert_eq!(online.check(&page(None, &text(1 << 10))).unwrap().verdict, Verdict::Exact);
+}
+
+#[test]
+fn a_backup_is_a_moment_of_an_index_in_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let copies = tempfile::tempdir().unwrap();
+    let online = online(directory.path());
+    for number in 0..900u64 {
+        put(&online, Some(&number.to_string()), &text(number), Storing::IfNew).unwrap();
+    }
+    let copy = copies.path().join("copy");
+    let made = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            for number in 900..1200u64 {
+                put(&online, Some(&number.to_string()), &text(number), Storing::IfNew).unwrap();
+            }
+        });
+        let made = online.backup(&copy).unwrap();
+        writer.join().unwrap();
+        made
+    });
+    assert!(made.rows >= 900 && made.rows == made.pages, "{made:?}");
+    assert!(online.backup(&copy).is_err(), "there already");
+    drop(online);
+    let copy = Online::open(&copy, OnlineOptions::default()).unwrap();
+    for number in 0..900u64 {
+        let answer = copy.check(&page(None, &text(number))).unwrap();
+        assert_eq!((answer.of.len(), answer.of[0].id.clone()), (1, number.to_string()));
+    }
+    copy.close().unwrap();
+}
+
+#[test]
+fn changes_that_are_in_segments_leave_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let online = online(directory.path());
+    for number in 0..300u64 {
+        put(&online, None, &text(number), Storing::IfNew).unwrap();
+    }
+    online.shared.index.flush().unwrap();
+    put(&online, None, &text(1000), Storing::IfNew).unwrap();
+    put(&online, None, &text(1001), Storing::IfNew).unwrap();
+    let first = online.shared.store.read().unwrap().as_ref().unwrap().first();
+    assert_eq!((first, online.stats().covered, online.stats().last_change), (Some(301), 300, 302));
+}
