@@ -16,6 +16,8 @@ mod progress;
 mod recluster;
 mod refine;
 mod search_args;
+mod serve;
+mod serve_args;
 mod table;
 mod transfer;
 
@@ -68,6 +70,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Index(arguments) => index::run(arguments.command),
         Command::Refine(arguments) => refine::run(&arguments),
         Command::Transfer(arguments) => transfer::run(&arguments),
+        Command::Serve(arguments) => serve::run(*arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { directory } => pages::man(directory.as_deref()),

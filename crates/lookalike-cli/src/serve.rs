@@ -1,0 +1,53 @@
+//! `lookalike serve`
+
+use std::io::{self, Write};
+
+use anyhow::{Context, Result};
+use lookalike::error::Error;
+use lookalike_server::{Settings, Tokens};
+
+use crate::Ending;
+use crate::serve_args::ServeArguments;
+
+/// Tokens in the environment.
+const TOKENS: &str = "LOOKALIKE_TOKENS";
+
+pub(crate) fn run(arguments: ServeArguments) -> Result<Ending> {
+    let settings = settings(arguments)?;
+    tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).with_ansi(false).init();
+    let directory = settings.directory.display().to_string();
+    let is_open = settings.tokens.is_empty();
+    lookalike_server::serve(settings, |address| {
+        let who = if is_open { "whoever can reach it" } else { "holders of a token" };
+        // Data goes to standard output: the address, for scripts that chose port 0.
+        let _ = writeln!(io::stdout(), "http://{address}");
+        let _ = writeln!(io::stderr(), "serving {directory} at http://{address} for {who}; all calls: http://{address}/openapi.json");
+    })?;
+    Ok(Ending::Done)
+}
+
+fn settings(arguments: ServeArguments) -> Result<Settings> {
+    let mut settings = Settings::new(arguments.directory);
+    if let Some(path) = &arguments.config {
+        settings.read(path)?;
+    }
+    if let Some(path) = &arguments.tokens {
+        settings.tokens = Tokens::read(path)?;
+    } else if let Ok(text) = std::env::var(TOKENS) {
+        settings.tokens = Tokens::parse(&text).map_err(Error::Usage).context(TOKENS)?;
+    }
+    settings.listen = arguments.listen.unwrap_or(settings.listen);
+    settings.hosts.extend(arguments.hosts);
+    settings.backups = arguments.backups.or(settings.backups);
+    settings.access_log &= !arguments.no_access_log;
+    settings.skip_damaged |= arguments.skip_damaged;
+    settings.threads = arguments.threads.map_or(settings.threads, usize::from);
+    settings.memory_bytes = arguments.memory.unwrap_or(settings.memory_bytes);
+    if let Some(bytes) = arguments.max_page {
+        settings.limits.page_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
+        // A page in JSON is longer than itself.
+        settings.limits.body_bytes = settings.limits.body_bytes.max(settings.limits.page_bytes.saturating_mul(2));
+    }
+    settings.check()?;
+    Ok(settings)
+}

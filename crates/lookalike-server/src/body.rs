@@ -1,0 +1,171 @@
+//! Bodies of requests: read, unpacked and parsed, within limits.
+
+use std::io::Write;
+
+use axum::body::Body;
+use axum::http::{HeaderMap, header};
+use bytes::Bytes;
+use http_body_util::BodyExt;
+use serde::Deserialize;
+
+use crate::problem::{Kind, Problem};
+
+/// How a body is packed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Packing {
+    Plain,
+    Gzip,
+    Zstd,
+}
+
+fn packing(headers: &HeaderMap) -> Result<Packing, Problem> {
+    let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(Packing::Plain) };
+    match value.to_str().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
+        "" | "identity" => Ok(Packing::Plain),
+        "gzip" | "x-gzip" => Ok(Packing::Gzip),
+        "zstd" => Ok(Packing::Zstd),
+        _ => Err(Kind::UnsupportedMedia.with("Content-Encoding: bodies are read as they are, or packed with gzip or zstd")),
+    }
+}
+
+/// Refuses bodies of another type than those named.
+pub(crate) fn check_type(headers: &HeaderMap, wanted: &[&str]) -> Result<(), Problem> {
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let given = given.split(';').next().unwrap_or_default().trim();
+    if wanted.iter().any(|wanted| given.eq_ignore_ascii_case(wanted)) {
+        return Ok(());
+    }
+    Err(Kind::UnsupportedMedia.with(format!("send the header Content-Type: {}", wanted[0])))
+}
+
+/// What is unpacked, as long as it is not too much.
+struct Unpacked {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+impl Write for Unpacked {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        if self.bytes.len() + bytes.len() > self.limit {
+            return Err(std::io::ErrorKind::FileTooLarge.into());
+        }
+        self.bytes.extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Unpacks a body part by part.
+enum Unpacker {
+    Plain,
+    Gzip(Box<flate2::write::MultiGzDecoder<Unpacked>>),
+    Zstd(Box<zstd::stream::write::Decoder<'static, Unpacked>>),
+}
+
+impl Unpacker {
+    fn new(packing: Packing, limit: usize) -> Result<Unpacker, Problem> {
+        let out = Unpacked { bytes: Vec::new(), limit };
+        Ok(match packing {
+            Packing::Plain => Unpacker::Plain,
+            Packing::Gzip => Unpacker::Gzip(Box::new(flate2::write::MultiGzDecoder::new(out))),
+            Packing::Zstd => Unpacker::Zstd(Box::new(zstd::stream::write::Decoder::new(out).map_err(|error| damaged(&error))?)),
+        })
+    }
+
+    fn unpack(&mut self, bytes: Bytes) -> Result<Bytes, Problem> {
+        let taken = match self {
+            Unpacker::Plain => return Ok(bytes),
+            Unpacker::Gzip(decoder) => decoder
+                .write_all(&bytes)
+                .and_then(|()| decoder.flush())
+                .map(|()| std::mem::take(&mut decoder.get_mut().bytes)),
+            Unpacker::Zstd(decoder) => decoder
+                .write_all(&bytes)
+                .and_then(|()| decoder.flush())
+                .map(|()| std::mem::take(&mut decoder.get_mut().bytes)),
+        };
+        taken.map(Bytes::from).map_err(|error| damaged(&error))
+    }
+
+    /// Whether the end is where it should be.
+    fn finish(&mut self) -> Result<(), Problem> {
+        match self {
+            Unpacker::Gzip(decoder) => decoder.try_finish().map_err(|error| damaged(&error)),
+            Unpacker::Plain | Unpacker::Zstd(_) => Ok(()),
+        }
+    }
+}
+
+fn damaged(error: &std::io::Error) -> Problem {
+    match error.kind() {
+        std::io::ErrorKind::FileTooLarge => Kind::TooLarge.with("the body is larger than this service takes when it is unpacked"),
+        _ => Kind::BadRequest.with(format!("the body cannot be unpacked: {error}")),
+    }
+}
+
+/// A body that comes in parts.
+pub(crate) struct Parts {
+    body: Body,
+    unpacker: Unpacker,
+}
+
+impl Parts {
+    /// `limit` is what one part may be unpacked.
+    pub(crate) fn new(headers: &HeaderMap, body: Body, limit: usize) -> Result<Parts, Problem> {
+        Ok(Parts { body, unpacker: Unpacker::new(packing(headers)?, limit)? })
+    }
+
+    /// The next part; none at the end.
+    pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
+        loop {
+            let Some(frame) = self.body.frame().await else {
+                self.unpacker.finish()?;
+                return Ok(None);
+            };
+            let frame = frame.map_err(|error| Kind::BadRequest.with(format!("the body broke off: {error}")))?;
+            if let Ok(bytes) = frame.into_data() {
+                return self.unpacker.unpack(bytes).map(Some);
+            }
+        }
+    }
+}
+
+/// A whole body of at most `limit` bytes.
+pub(crate) async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let too_large = || Kind::TooLarge.with(format!("the body is larger than the {limit} bytes that this service takes"));
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    if length.is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    let mut parts = Parts::new(headers, body, limit)?;
+    let Some(first) = parts.next().await? else { return Ok(Bytes::new()) };
+    let Some(second) = parts.next().await? else { return if first.len() > limit { Err(too_large()) } else { Ok(first) } };
+    let mut all = Vec::with_capacity(length.unwrap_or(0).max(first.len() + second.len()));
+    all.extend_from_slice(&first);
+    let mut next = Some(second);
+    while let Some(part) = next {
+        if all.len() + part.len() > limit {
+            return Err(too_large());
+        }
+        all.extend_from_slice(&part);
+        next = parts.next().await?;
+    }
+    Ok(all.into())
+}
+
+/// JSON of the shape that is wanted.
+pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
+    if bytes.is_empty() {
+        return Err(Kind::BadJson.with("the body is empty"));
+    }
+    serde_json::from_slice(bytes).map_err(|cause| Kind::BadJson.with(cause.to_string()))
+}
+
+/// JSON of the shape that is wanted, from a request.
+pub(crate) async fn json(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+    check_type(headers, &["application/json"])?;
+    whole(headers, body, limit).await
+}

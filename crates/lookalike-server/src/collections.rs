@@ -1,0 +1,310 @@
+//! The indexes of a service: `default`, which lies in the directory itself, and others under `collections/`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use lookalike::config::{Config, Method};
+use lookalike::error::{Error, Result};
+use lookalike::index::{COLLECTIONS, IndexConfig, Meaning};
+use lookalike::online::{Online, OnlineOptions};
+use lookalike::text::{Scope, language};
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use crate::problem::{Kind, Problem};
+use crate::settings::Settings;
+
+/// The collection that is meant where none is named.
+pub(crate) const DEFAULT: &str = "default";
+/// Collections at the most: each has threads and files of its own.
+const MOST: usize = 256;
+
+/// How the pages of a collection are read and compared. What is left out is as `lookalike index build` has it.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct CollectionInput {
+    /// Words in a feature; 0 for content words and phrases of two
+    #[schema(minimum = 0, maximum = 8)]
+    pub ngram: Option<usize>,
+    /// Differing bits of fingerprints up to which pages are candidates
+    #[schema(minimum = 0, maximum = 10)]
+    pub radius: Option<u32>,
+    /// Estimated similarity from which a candidate is a near-duplicate
+    #[schema(minimum = 0, maximum = 1)]
+    pub threshold: Option<f64>,
+    /// The language of all pages, by its code of three letters (eng) or its English name; without it, each page's is found out
+    #[schema(example = "eng")]
+    pub language: Option<String>,
+    /// Pages with fewer tokens match only as exact copies
+    #[schema(minimum = 0)]
+    pub min_tokens: Option<u32>,
+    /// Upper and lower case are kept apart
+    pub keep_case: Option<bool>,
+    /// Dates, times, counters and the like are left out
+    pub mask_volatile: Option<bool>,
+    /// Which part of an HTML page counts
+    pub content: Option<ContentInput>,
+}
+
+/// Which part of an HTML page counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum ContentInput {
+    /// All of it.
+    Page,
+    /// Blocks that read like prose.
+    Core,
+    /// What a reader view shows.
+    Main,
+}
+
+impl CollectionInput {
+    fn config(&self) -> Result<IndexConfig> {
+        let defaults = Config::for_method(Method::Simhash);
+        let content = self.content.map(|content| match content {
+            ContentInput::Page => Scope::Page,
+            ContentInput::Core => Scope::Core,
+            ContentInput::Main => Scope::Main,
+        });
+        let config = Config {
+            ngram: self.ngram.unwrap_or(defaults.ngram),
+            // What is not known is refused by the check.
+            language: self.language.as_deref().map(|name| {
+                language::by_name(name).map_or_else(|| name.to_owned(), |language| language.code().to_owned())
+            }),
+            min_tokens: self.min_tokens.unwrap_or(defaults.min_tokens),
+            keep_case: self.keep_case.unwrap_or(defaults.keep_case),
+            mask_volatile: self.mask_volatile.unwrap_or(defaults.mask_volatile),
+            scope: content.unwrap_or(defaults.scope),
+            ..defaults
+        };
+        lookalike::index::pages::check(&config)?;
+        let index = IndexConfig::pages(config, self.radius.unwrap_or(3));
+        let index = IndexConfig { threshold: self.threshold.unwrap_or(index.threshold), ..index };
+        index.check()?;
+        Ok(index)
+    }
+
+    /// What an index is like, in the same words; nothing if its fingerprints are not of pages.
+    pub(crate) fn of(index: &IndexConfig) -> Option<CollectionInput> {
+        let Meaning::Pages(pages) = &index.fingerprints else { return None };
+        Some(CollectionInput {
+            ngram: Some(pages.ngram),
+            radius: Some(index.radius),
+            threshold: Some(index.threshold),
+            language: pages.language.clone(),
+            min_tokens: Some(pages.min_tokens),
+            keep_case: Some(pages.keep_case),
+            mask_volatile: Some(pages.mask_volatile),
+            content: Some(match pages.scope {
+                Scope::Page => ContentInput::Page,
+                Scope::Core => ContentInput::Core,
+                Scope::Main => ContentInput::Main,
+            }),
+        })
+    }
+
+    /// Whether an index that is there is what is described; where nothing is said, anything is.
+    fn is_met_by(&self, there: &IndexConfig) -> Result<bool> {
+        let Some(there) = CollectionInput::of(there) else { return Ok(*self == CollectionInput::default()) };
+        let wanted = CollectionInput::of(&self.config()?).unwrap_or_default();
+        let all = [
+            self.ngram.is_none() || wanted.ngram == there.ngram,
+            self.radius.is_none() || wanted.radius == there.radius,
+            self.threshold.is_none() || wanted.threshold == there.threshold,
+            self.language.is_none() || wanted.language == there.language,
+            self.min_tokens.is_none() || wanted.min_tokens == there.min_tokens,
+            self.keep_case.is_none() || wanted.keep_case == there.keep_case,
+            self.mask_volatile.is_none() || wanted.mask_volatile == there.mask_volatile,
+            self.content.is_none() || wanted.content == there.content,
+        ];
+        Ok(all.into_iter().all(|is_met| is_met))
+    }
+}
+
+/// One collection.
+pub(crate) struct Collection {
+    pub(crate) name: String,
+    pub(crate) online: Online,
+}
+
+impl Collection {
+    pub(crate) fn hash(&self) -> String {
+        format!("{:016x}", self.online.config().hash())
+    }
+}
+
+/// All of them.
+pub(crate) struct Collections {
+    directory: PathBuf,
+    options: OnlineOptions,
+    open: ArcSwap<BTreeMap<String, Arc<Collection>>>,
+    /// Held while one is made.
+    making: Mutex<()>,
+}
+
+/// Names are parts of paths: letters, digits, - and _ only.
+fn check_name(name: &str) -> std::result::Result<(), Problem> {
+    let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
+    if (1..=64).contains(&name.len()) && name.bytes().all(is_fine) {
+        return Ok(());
+    }
+    Err(Kind::BadField.with("the name of a collection is 1 to 64 lower-case letters, digits, - and _"))
+}
+
+impl Collections {
+    /// Opens what is there and makes what is wanted.
+    pub(crate) fn open(settings: &Settings) -> Result<Collections> {
+        let collections = Collections {
+            directory: settings.directory.clone(),
+            options: OnlineOptions { skip_damaged: settings.skip_damaged, memory_bytes: settings.memory_bytes },
+            open: ArcSwap::default(),
+            making: Mutex::default(),
+        };
+        let mut wanted = settings.collections.clone();
+        wanted.entry(DEFAULT.to_owned()).or_default();
+        let others = settings.directory.join(COLLECTIONS);
+        for entry in std::fs::read_dir(&others).into_iter().flatten().flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if check_name(&name).is_ok() && entry.path().join("manifest.json").exists() {
+                wanted.entry(name).or_default();
+            }
+        }
+        for (name, input) in &wanted {
+            let made = collections.make(name, input);
+            made.map_err(|error| match error {
+                Refused::Problem(problem) => Error::Usage(format!("collection '{name}': {}", problem.detail)),
+                Refused::Error(error) => error,
+            })?;
+        }
+        Ok(collections)
+    }
+
+    fn place(&self, name: &str) -> PathBuf {
+        if name == DEFAULT { self.directory.clone() } else { self.directory.join(COLLECTIONS).join(name) }
+    }
+
+    /// Opens a collection, which is made if it is not there; gives whether it was.
+    pub(crate) fn make(&self, name: &str, input: &CollectionInput) -> std::result::Result<(Arc<Collection>, bool), Refused> {
+        check_name(name)?;
+        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
+        let differs = || {
+            let reason = format!("the collection '{name}' is there and is made in another way; ask for it to see how, or choose another name");
+            Refused::Problem(Kind::Conflict.with(reason))
+        };
+        if let Some(there) = self.open.load().get(name) {
+            return if input.is_met_by(there.online.config())? { Ok((Arc::clone(there), true)) } else { Err(differs()) };
+        }
+        if self.open.load().len() == MOST {
+            return Err(Kind::Conflict.with(format!("there are {MOST} collections, and no more are served at once")).into());
+        }
+        let place = self.place(name);
+        let was_there = place.join("manifest.json").exists();
+        if !was_there {
+            Online::create(&place, input.config()?)?;
+        }
+        let online = Online::open(&place, self.options)?;
+        if !input.is_met_by(online.config())? {
+            return Err(differs());
+        }
+        let collection = Arc::new(Collection { name: name.to_owned(), online });
+        let mut all = BTreeMap::clone(&self.open.load());
+        all.insert(name.to_owned(), Arc::clone(&collection));
+        self.open.store(Arc::new(all));
+        Ok((collection, was_there))
+    }
+
+    /// The collection with a name.
+    pub(crate) fn get(&self, name: &str) -> std::result::Result<Arc<Collection>, Problem> {
+        let found = self.open.load().get(name).cloned();
+        found.ok_or_else(|| Kind::NoSuchCollection.with("make it with PUT /v1/collections/{name}"))
+    }
+
+    /// All of them, by name.
+    pub(crate) fn all(&self) -> Arc<BTreeMap<String, Arc<Collection>>> {
+        self.open.load_full()
+    }
+
+    /// Writes everything to segments and gives the directories free.
+    pub(crate) fn close(&self) -> Result<()> {
+        let all = self.open.swap(Arc::default());
+        let mut last = Ok(());
+        for (name, collection) in Arc::unwrap_or_clone(all) {
+            match Arc::into_inner(collection) {
+                Some(collection) => {
+                    if let Err(error) = collection.online.close() {
+                        tracing::error!("collection {name}: {error}");
+                        last = Err(error);
+                    }
+                }
+                // A request was cut off and still holds it; its store has everything.
+                None => tracing::warn!("collection {name} is still in use, and is left as it is"),
+            }
+        }
+        last
+    }
+}
+
+/// Why a collection is not made.
+pub(crate) enum Refused {
+    Problem(Problem),
+    Error(Error),
+}
+
+impl From<Problem> for Refused {
+    fn from(problem: Problem) -> Refused {
+        Refused::Problem(problem)
+    }
+}
+
+impl From<Error> for Refused {
+    fn from(error: Error) -> Refused {
+        Refused::Error(error)
+    }
+}
+
+impl From<Refused> for Problem {
+    fn from(refused: Refused) -> Problem {
+        match refused {
+            Refused::Problem(problem) => problem,
+            Refused::Error(error) => error.into(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_are_no_part_of_a_path_of_ours_are_refused() {
+        for name in ["news", "a-b_2"] {
+            assert!(check_name(name).is_ok(), "{name}");
+        }
+        for name in ["", ".", "..", "a/b", "../x", "A", "a b", "é", &"a".repeat(65), "a\0"] {
+            assert!(check_name(name).is_err(), "{name}");
+        }
+    }
+
+    #[test]
+    fn a_collection_that_is_there_is_not_made_in_another_way() {
+        let directory = tempfile::tempdir().unwrap();
+        let settings = Settings::new(directory.path().to_path_buf());
+        let german = CollectionInput { language: Some("deu".to_owned()), ngram: Some(3), ..CollectionInput::default() };
+        for round in 0..2 {
+            let collections = Collections::open(&settings).unwrap();
+            let (_, was_there) = collections.make("news", &german).ok().unwrap();
+            assert_eq!(was_there, round == 1);
+            assert!(collections.make("news", &CollectionInput::default()).is_ok(), "nothing is said, so nothing differs");
+            let other = CollectionInput { ngram: Some(4), ..german.clone() };
+            assert!(matches!(collections.make("news", &other), Err(Refused::Problem(problem)) if problem.status == 409));
+            assert!(collections.get("other").is_err());
+            collections.close().unwrap();
+        }
+        let wrong = CollectionInput { radius: Some(5), ..CollectionInput::default() };
+        let settings = Settings { collections: BTreeMap::from([("news".to_owned(), wrong)]), ..settings };
+        assert!(Collections::open(&settings).err().unwrap().to_string().contains("news"));
+    }
+}

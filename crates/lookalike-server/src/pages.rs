@@ -1,0 +1,533 @@
+//! Pages: looked for, stored, shown, removed.
+
+use std::borrow::Cow;
+use std::collections::VecDeque;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use http_body_util::StreamBody;
+use hyper::body::Frame;
+use lookalike::online::{Answer, Compared, Length, MOST_COMPARED, Storing, Verdict};
+use lookalike::page::{Body as PageBody, Markup, RawPage};
+use serde::{Deserialize, Serialize};
+use tokio::sync::{mpsc, oneshot};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::Rights;
+use crate::body::{self, Parts};
+use crate::collections::Collection;
+use crate::problem::{Kind, Problem};
+use crate::request::{Chosen, PathId, Query};
+use crate::{Service, reply};
+
+/// Characters of an id or a URL at the most.
+const MOST_NAME: usize = 2048;
+/// A page from this size on is not read by a thread that others wait for.
+const LARGE: usize = 256 << 10;
+/// Stored pages that an answer names at the most.
+const MOST_NAMED: usize = 10;
+/// Lines of a batch that are under way at once.
+const UNDER_WAY: usize = 256;
+
+/// A page: either `html` or `text`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageInput<'a> {
+    /// What the page is called; its URL where there is none
+    #[serde(borrow, default)]
+    #[schema(min_length = 1, max_length = 2048, pattern = r"^[^\x00-\x1f\x7f]+$")]
+    id: Option<Cow<'a, str>>,
+    /// Where it is from
+    #[serde(borrow, default)]
+    #[schema(min_length = 1, max_length = 2048, pattern = r"^[^\x00-\x1f\x7f]+$")]
+    pub(crate) url: Option<Cow<'a, str>>,
+    /// Its title, for texts; HTML has its own
+    #[serde(borrow, default)]
+    pub(crate) title: Option<Cow<'a, str>>,
+    /// Its markup
+    #[serde(borrow, default)]
+    html: Option<Cow<'a, str>>,
+    /// Its text
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+}
+
+impl PageInput<'_> {
+    /// The page, if it is one.
+    pub(crate) fn page(&self, most_bytes: usize) -> Result<RawPage<'_>, Problem> {
+        let (body, markup) = match (&self.html, &self.text) {
+            (Some(html), None) => (html, Markup::Html),
+            (None, Some(text)) => (text, Markup::Text),
+            (None, None) => return Err(Kind::BadField.with("a page needs html or text")),
+            (Some(_), Some(_)) => return Err(Kind::BadField.with("a page has either html or text, not both")),
+        };
+        if body.len() > most_bytes {
+            let reason = format!("the page has {} bytes, and this service takes {most_bytes}", body.len());
+            return Err(Kind::TooLarge.with(reason));
+        }
+        for (name, value) in [("id", &self.id), ("url", &self.url)] {
+            if let Some(value) = value {
+                check_name(name, value)?;
+            }
+        }
+        let own = |text: &'_ Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
+        Ok(RawPage {
+            id: own(&self.id),
+            url: own(&self.url),
+            title: own(&self.title),
+            ..RawPage::new(PageBody::Text(Cow::Borrowed(body)), markup)
+        })
+    }
+}
+
+fn check_name(name: &str, value: &str) -> Result<(), Problem> {
+    let is_fine = (1..=MOST_NAME).contains(&value.chars().count()) && !value.chars().any(|c| c.is_ascii_control());
+    if is_fine {
+        return Ok(());
+    }
+    Err(Kind::BadField.with(format!("{name} must be 1 to {MOST_NAME} characters, without control characters")))
+}
+
+/// Whether a page is stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StoreInput {
+    /// It is looked for only.
+    #[default]
+    Never,
+    /// If nothing that is stored is like it.
+    IfNew,
+    /// In any case, in the place of a page with the same id.
+    Always,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageQuery {
+    /// Whether the page is stored
+    #[param(inline)]
+    store: StoreInput,
+    /// Whether the answer says why
+    explain: bool,
+}
+
+/// What is known of a page
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PageAnswer {
+    /// Its id, if it was given one or is stored
+    id: Option<String>,
+    /// New, or near or the same as pages that are stored
+    #[schema(inline)]
+    verdict: VerdictName,
+    /// The stored pages that it is like, at most ten, the most similar first
+    of: Vec<NearPage>,
+    /// Whether this call stored it
+    stored: bool,
+    /// Whether it took the place of a page with the same id
+    replaced: bool,
+    /// Whether there is enough of it to go by: a short page is like its copies only, an empty one like nothing
+    #[schema(inline)]
+    length: LengthName,
+    /// Stored pages that are near by their fingerprints, and of which nothing else is stored that could confirm it
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schema(required = false)]
+    unconfirmed: Vec<NearPage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(required = false, nullable = false)]
+    explanation: Option<Explanation>,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum VerdictName {
+    New,
+    Near,
+    Exact,
+}
+
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "lowercase")]
+enum LengthName {
+    Enough,
+    Short,
+    Empty,
+}
+
+fn length_name(length: Length) -> LengthName {
+    match length {
+        Length::Enough => LengthName::Enough,
+        Length::Short => LengthName::Short,
+        Length::Empty => LengthName::Empty,
+    }
+}
+
+/// A stored page that was compared
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct NearPage {
+    id: String,
+    /// Differing bits of the fingerprints
+    #[schema(minimum = 0, maximum = 64)]
+    distance: u32,
+    /// Estimated share of features in common; 1 for the same words in the same order; null if no sketch is stored
+    #[schema(minimum = 0, maximum = 1)]
+    similarity: Option<f64>,
+}
+
+/// Why
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct Explanation {
+    /// In words
+    why: String,
+    /// The fingerprint, 16 hex digits
+    fingerprint: Option<String>,
+    tokens: u32,
+    /// Differing bits up to which stored pages are candidates
+    radius: u32,
+    /// Estimated similarity from which a candidate is a near-duplicate
+    threshold: f64,
+    /// Candidates there are
+    candidates: u64,
+    /// Candidates that were compared, the nearest first
+    compared: u64,
+    /// Candidates that are not like it after all
+    rejected: Vec<NearPage>,
+}
+
+fn near(compared: Vec<Compared>) -> Vec<NearPage> {
+    let some = compared.into_iter().take(MOST_NAMED);
+    some.map(|near| NearPage { id: near.id, distance: near.distance, similarity: near.similarity }).collect()
+}
+
+fn explain(answer: &Answer, collection: &Collection) -> Explanation {
+    let config = collection.online.config();
+    let (radius, threshold) = (config.radius, config.threshold);
+    let rejected = answer.rejected.len();
+    let why = match (&answer.verdict, answer.of.first(), answer.length) {
+        (_, _, Length::Empty) => "There is no word in it, so it is like nothing.".to_owned(),
+        (Verdict::Exact, Some(of), _) => format!("It has the same words in the same order as {}.", of.id),
+        (Verdict::Near, Some(of), _) => format!(
+            "Its fingerprint differs from that of {} in {} of 64 bits ({radius} are allowed), and the stored sketch confirms it: about {:.2} of their features are common ({threshold} are needed).",
+            of.id,
+            of.distance,
+            of.similarity.unwrap_or(0.0)
+        ),
+        (_, _, Length::Short) => "It is too short to be like anything but a copy, and no copy is stored.".to_owned(),
+        _ if answer.candidates == 0 => format!("No stored fingerprint is within {radius} bits of its own."),
+        _ if rejected == 0 => "Stored fingerprints are near, but nothing else is stored of those pages that could confirm it.".to_owned(),
+        _ => format!(
+            "{rejected} stored fingerprints are within {radius} bits, but the sketches say otherwise: fewer than {threshold} of the features are common."
+        ),
+    };
+    Explanation {
+        why,
+        fingerprint: answer.fingerprint.map(|fingerprint| format!("{fingerprint:016x}")),
+        tokens: answer.tokens,
+        radius,
+        threshold,
+        candidates: answer.candidates,
+        compared: answer.candidates.min(MOST_COMPARED as u64),
+        rejected: near(answer.rejected.clone()),
+    }
+}
+
+fn page_answer(answer: Answer, collection: &Collection, is_explained: bool) -> PageAnswer {
+    let explanation = is_explained.then(|| explain(&answer, collection));
+    PageAnswer {
+        id: answer.id,
+        verdict: match answer.verdict {
+            Verdict::New => VerdictName::New,
+            Verdict::Near => VerdictName::Near,
+            Verdict::Exact => VerdictName::Exact,
+        },
+        of: near(answer.of),
+        stored: answer.stored,
+        replaced: answer.replaced,
+        length: length_name(answer.length),
+        unconfirmed: near(answer.unconfirmed),
+        explanation,
+    }
+}
+
+/// An answer that is there, or will be.
+enum Coming {
+    Ready(Result<Answer, Problem>),
+    Later(oneshot::Receiver<lookalike::error::Result<Answer>>),
+}
+
+/// Begins to look for a page, and to store it.
+fn begin(service: &Service, collection: &Collection, bytes: &[u8], store: StoreInput) -> Coming {
+    let look = || -> Result<Coming, Problem> {
+        let input: PageInput<'_> = body::parse(bytes)?;
+        let page = input.page(service.settings.limits.page_bytes)?;
+        let storing = match store {
+            StoreInput::Never => return Ok(Coming::Ready(Ok(collection.online.check(&page)?))),
+            StoreInput::IfNew => Storing::IfNew,
+            StoreInput::Always => Storing::Always,
+        };
+        let (tell, told) = oneshot::channel();
+        // Whoever asked may be gone by then.
+        collection.online.put(&page, storing, move |answer| drop(tell.send(answer)))?;
+        Ok(Coming::Later(told))
+    };
+    if bytes.len() >= LARGE { tokio::task::block_in_place(look) } else { look() }.unwrap_or_else(|problem| Coming::Ready(Err(problem)))
+}
+
+async fn end(coming: Coming) -> Result<Answer, Problem> {
+    match coming {
+        Coming::Ready(answer) => answer,
+        Coming::Later(told) => match told.await {
+            Ok(answer) => Ok(answer?),
+            Err(_) => Err(Kind::StoreFailed.with("the service is being stopped")),
+        },
+    }
+}
+
+fn check_rights(rights: Rights, store: StoreInput) -> Result<(), Problem> {
+    if store == StoreInput::Never { Ok(()) } else { rights.to_write() }
+}
+
+/// Have I seen this page?
+#[utoipa::path(
+    post,
+    path = "/v1/pages",
+    tag = "pages",
+    params(PageQuery),
+    request_body(content = inline(PageInput<'static>), content_type = "application/json"),
+    responses((status = 200, body = PageAnswer))
+)]
+pub(crate) async fn post(
+    State(service): State<Arc<Service>>,
+    Chosen(collection): Chosen,
+    rights: Rights,
+    Query(query): Query<PageQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    check_rights(rights, query.store)?;
+    let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
+    let answer = end(begin(&service, &collection, &bytes, query.store)).await?;
+    count(&collection, &answer);
+    Ok(reply(StatusCode::OK, &page_answer(answer, &collection, query.explain)))
+}
+
+fn count(collection: &Collection, answer: &Answer) {
+    let verdict = match answer.verdict {
+        Verdict::New => "new",
+        Verdict::Near => "near",
+        Verdict::Exact => "exact",
+    };
+    metrics::counter!("lookalike_pages_total", "collection" => collection.name.clone(), "verdict" => verdict).increment(1);
+}
+
+const NDJSON: [&str; 4] = ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
+
+/// The same for many pages: one JSON object a line, and an answer a line in the same order, streamed both ways. A line
+/// that cannot be used is answered with a problem; the others are done.
+#[utoipa::path(
+    post,
+    path = "/v1/pages/batch",
+    tag = "pages",
+    params(PageQuery),
+    request_body(content = String, content_type = "application/x-ndjson"),
+    responses((status = 200, body = String, content_type = "application/x-ndjson"))
+)]
+pub(crate) async fn batch(
+    State(service): State<Arc<Service>>,
+    Chosen(collection): Chosen,
+    rights: Rights,
+    Query(query): Query<PageQuery>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, Problem> {
+    check_rights(rights, query.store)?;
+    body::check_type(&headers, &NDJSON)?;
+    let parts = Parts::new(&headers, body, service.settings.limits.body_bytes)?;
+    // Answers are held for clients that send everything before they read: as many as a batch may have lines.
+    let (out, lines) = mpsc::unbounded_channel::<Bytes>();
+    let (begun, to_end) = mpsc::channel::<(usize, Coming)>(UNDER_WAY);
+    tokio::spawn(read_lines(Arc::clone(&service), Arc::clone(&collection), parts, query.store, begun));
+    tokio::spawn(write_lines(collection, to_end, query.explain, out));
+    let frames = futures_util::stream::unfold(lines, |mut lines| async move {
+        let line = lines.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(Frame::data(line)), lines))
+    });
+    let mut response = Response::new(Body::new(StreamBody::new(frames)));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON[0]));
+    Ok(response)
+}
+
+/// Cuts a body into lines and begins with each.
+async fn read_lines(
+    service: Arc<Service>,
+    collection: Arc<Collection>,
+    mut parts: Parts,
+    store: StoreInput,
+    begun: mpsc::Sender<(usize, Coming)>,
+) {
+    let limits = service.settings.limits;
+    let mut lines = Lines { waiting: Vec::new(), cut: VecDeque::new(), limit: limits.body_bytes };
+    let mut number = 0;
+    let fail = |number: usize, problem: Problem| (number, Coming::Ready(Err(problem)));
+    loop {
+        while let Some(line) = lines.cut.pop_front() {
+            number += 1;
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
+            if number > limits.batch_lines {
+                let problem = Kind::TooLarge.with(format!("a batch has at most {} lines; the rest is not read", limits.batch_lines));
+                // Nobody listens if the client is gone.
+                let _ = begun.send(fail(number, problem)).await;
+                return;
+            }
+            if begun.send((number, begin(&service, &collection, &line, store))).await.is_err() {
+                return;
+            }
+        }
+        let next = tokio::time::timeout(limits.request_time, parts.next()).await;
+        let next = next.unwrap_or_else(|_| Err(Kind::Timeout.with("the next part of the batch did not come in time")));
+        let problem = match next {
+            Ok(Some(bytes)) => lines.push(&bytes).err(),
+            Ok(None) if lines.waiting.is_empty() => return,
+            Ok(None) => {
+                let last = std::mem::take(&mut lines.waiting);
+                lines.cut.push_back(last);
+                None
+            }
+            Err(problem) => Some(problem),
+        };
+        if let Some(problem) = problem {
+            let _ = begun.send(fail(number + 1, problem)).await;
+            return;
+        }
+    }
+}
+
+/// Bytes that come in parts → lines.
+struct Lines {
+    waiting: Vec<u8>,
+    cut: VecDeque<Vec<u8>>,
+    limit: usize,
+}
+
+impl Lines {
+    fn push(&mut self, bytes: &[u8]) -> Result<(), Problem> {
+        let mut rest = bytes;
+        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
+            self.waiting.extend_from_slice(&rest[..end]);
+            self.cut.push_back(std::mem::take(&mut self.waiting));
+            rest = &rest[end + 1..];
+        }
+        self.waiting.extend_from_slice(rest);
+        if self.waiting.len() > self.limit {
+            return Err(Kind::TooLarge.with(format!("a line is longer than {} bytes; the rest is not read", self.limit)));
+        }
+        Ok(())
+    }
+}
+
+/// A problem with a line of a batch.
+#[derive(Serialize)]
+struct LineProblem {
+    line: usize,
+    #[serde(flatten)]
+    problem: Problem,
+}
+
+async fn write_lines(
+    collection: Arc<Collection>,
+    mut to_end: mpsc::Receiver<(usize, Coming)>,
+    is_explained: bool,
+    out: mpsc::UnboundedSender<Bytes>,
+) {
+    while let Some((line, coming)) = to_end.recv().await {
+        let written = match end(coming).await {
+            Ok(answer) => {
+                count(&collection, &answer);
+                serde_json::to_vec(&page_answer(answer, &collection, is_explained))
+            }
+            Err(problem) => serde_json::to_vec(&LineProblem { line, problem }),
+        };
+        let mut written = written.unwrap_or_default();
+        written.push(b'\n');
+        if out.send(written.into()).is_err() {
+            return;
+        }
+    }
+}
+
+/// What is stored of a page
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StoredAnswer {
+    id: String,
+    url: Option<String>,
+    title: Option<String>,
+    /// The fingerprint, 16 hex digits; null for an empty page
+    fingerprint: Option<String>,
+    tokens: u32,
+    #[schema(inline)]
+    length: LengthName,
+    /// When it was stored, in seconds since 1970
+    stored_at: u64,
+}
+
+/// What is stored of a page
+#[utoipa::path(
+    get,
+    path = "/v1/pages/{id}",
+    tag = "pages",
+    params(("id" = String, Path, description = "The id, percent-encoded")),
+    responses((status = 200, body = StoredAnswer))
+)]
+pub(crate) async fn get(Chosen(collection): Chosen, PathId(id): PathId) -> Result<Response, Problem> {
+    let Some(page) = collection.online.get(&id)? else { return Err(no_page(&id)) };
+    let length = match page.fingerprint {
+        None => Length::Empty,
+        Some(_) if page.is_short => Length::Short,
+        Some(_) => Length::Enough,
+    };
+    let answer = StoredAnswer {
+        id,
+        url: page.url,
+        title: page.title,
+        fingerprint: page.fingerprint.map(|fingerprint| format!("{fingerprint:016x}")),
+        tokens: page.tokens,
+        length: length_name(length),
+        stored_at: page.stored_at,
+    };
+    Ok(reply(StatusCode::OK, &answer))
+}
+
+fn no_page(id: &str) -> Problem {
+    let shown: String = id.chars().take(100).collect();
+    Kind::NotFound.with(format!("no page is stored under the id '{shown}'"))
+}
+
+/// Removes a page
+#[utoipa::path(
+    delete,
+    path = "/v1/pages/{id}",
+    tag = "pages",
+    params(("id" = String, Path, description = "The id, percent-encoded")),
+    responses((status = 204, description = "It is gone, and stays gone after a crash"))
+)]
+pub(crate) async fn delete(Chosen(collection): Chosen, rights: Rights, PathId(id): PathId) -> Result<Response, Problem> {
+    rights.to_write()?;
+    let (tell, told) = oneshot::channel();
+    collection.online.delete(&id, move |was_there| drop(tell.send(was_there)))?;
+    let was_there = told.await.map_err(|_| Kind::StoreFailed.with("the service is being stopped"))??;
+    if was_there { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_page(&id)) }
+}
+
+/// Waits for a future at most so long.
+pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Problem> {
+    let late = |_| Kind::Timeout.with(format!("the request was not done after {} seconds", limit.as_secs_f32()));
+    tokio::time::timeout(limit, work).await.map_err(late)
+}

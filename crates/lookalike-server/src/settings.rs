@@ -1,0 +1,248 @@
+//! How the service is set up: from a file, the environment and flags, in this order of precedence from low to high.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use lookalike::error::{Error, Result};
+use lookalike::size::parse_bytes;
+use serde::{Deserialize, Deserializer};
+
+use crate::access::Tokens;
+use crate::collections::CollectionInput;
+
+/// The port of the service.
+pub const PORT: u16 = 8700;
+
+/// Everything about a service.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// Where the indexes are.
+    pub directory: PathBuf,
+    /// The address.
+    pub listen: SocketAddr,
+    /// Who may ask and who may store; nobody is asked for a token if there is none.
+    pub tokens: Tokens,
+    /// Names by which the service may be called, beside addresses and `localhost`.
+    pub hosts: Vec<String>,
+    /// Where backups go; there are none without.
+    pub backups: Option<PathBuf>,
+    /// Whether every request is logged.
+    pub access_log: bool,
+    /// Damaged parts are left out, and nothing is stored.
+    pub skip_damaged: bool,
+    /// Threads; 0 for as many as there are cores.
+    pub threads: usize,
+    /// What merging may use; 0 for 2 GiB.
+    pub memory_bytes: u64,
+    /// What is too much.
+    pub limits: Limits,
+    /// Collections that are to be there.
+    pub collections: BTreeMap<String, CollectionInput>,
+}
+
+/// What is too much.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of a body after unpacking; of a batch, bytes of a line.
+    pub body_bytes: usize,
+    /// Bytes of the text or markup of one page.
+    pub page_bytes: usize,
+    /// Lines of a batch.
+    pub batch_lines: usize,
+    /// Requests at once.
+    pub requests: usize,
+    /// Connections at once.
+    pub connections: usize,
+    /// Bytes of the head of a request.
+    pub head_bytes: usize,
+    /// Time for a request; of a batch, for the next part of it.
+    pub request_time: Duration,
+    /// Time in which a connection must send or take something.
+    pub idle_time: Duration,
+    /// Time to finish what was accepted when the service is stopped.
+    pub stop_time: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits {
+            body_bytes: 16 << 20,
+            page_bytes: 8 << 20,
+            batch_lines: 100_000,
+            requests: 1024,
+            connections: 8192,
+            head_bytes: 16 << 10,
+            request_time: Duration::from_secs(30),
+            idle_time: Duration::from_secs(60),
+            stop_time: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Settings {
+    /// The defaults for a directory.
+    #[must_use]
+    pub fn new(directory: PathBuf) -> Settings {
+        Settings {
+            directory,
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+            tokens: Tokens::default(),
+            hosts: Vec::new(),
+            backups: None,
+            access_log: true,
+            skip_damaged: false,
+            threads: 0,
+            memory_bytes: 0,
+            limits: Limits::default(),
+            collections: BTreeMap::new(),
+        }
+    }
+
+    /// Takes what a file says.
+    ///
+    /// # Errors
+    /// With the line and what is wrong there.
+    pub fn read(&mut self, path: &Path) -> Result<()> {
+        let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
+        let file: File = toml::from_str(&text).map_err(|cause| Error::BadResult {
+            path: path.to_path_buf(),
+            reason: format!("is no configuration of the service:\n{cause}"),
+        })?;
+        let beside = path.parent().unwrap_or(Path::new(""));
+        set(&mut self.listen, file.listen);
+        set(&mut self.hosts, file.hosts);
+        set(&mut self.access_log, file.access_log);
+        set(&mut self.skip_damaged, file.skip_damaged);
+        set(&mut self.threads, file.threads);
+        set(&mut self.memory_bytes, file.memory.map(|bytes| bytes.0));
+        set(&mut self.collections, file.collections);
+        // Names in a file are meant from where the file is.
+        self.backups = file.backups.map(|path| beside.join(path)).or(self.backups.take());
+        if let Some(tokens) = file.tokens {
+            self.tokens = Tokens::read(&beside.join(tokens))?;
+        }
+        let limits = &mut self.limits;
+        let given = file.limits;
+        let usize_of = |bytes: Option<Bytes>| bytes.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
+        set(&mut limits.body_bytes, usize_of(given.body));
+        set(&mut limits.page_bytes, usize_of(given.page));
+        set(&mut limits.batch_lines, given.batch_lines);
+        set(&mut limits.requests, given.requests);
+        set(&mut limits.connections, given.connections);
+        set(&mut limits.head_bytes, usize_of(given.head));
+        set(&mut limits.request_time, given.request_seconds.map(Duration::from_secs));
+        set(&mut limits.idle_time, given.idle_seconds.map(Duration::from_secs));
+        set(&mut limits.stop_time, given.stop_seconds.map(Duration::from_secs));
+        Ok(())
+    }
+
+    /// Refuses what is not safe or cannot work.
+    ///
+    /// # Errors
+    /// With what to change.
+    pub fn check(&self) -> Result<()> {
+        let complain = |reason: String| Err(Error::Usage(reason));
+        if !self.listen.ip().is_loopback() && self.tokens.is_empty() {
+            return complain(format!(
+                "--listen {}: others can reach this address, so a token is needed: --tokens FILE with lines like 'write SECRET' and 'read SECRET', or the same in LOOKALIKE_TOKENS, separated by commas",
+                self.listen
+            ));
+        }
+        let limits = &self.limits;
+        let times = [limits.request_time, limits.idle_time];
+        if times.iter().any(Duration::is_zero)
+            || [limits.body_bytes, limits.page_bytes, limits.batch_lines, limits.requests, limits.connections].contains(&0)
+        {
+            return complain("a limit of 0 lets nothing through; leave it out for the default".to_owned());
+        }
+        if limits.head_bytes < 8192 {
+            return complain("the limit of the head of a request must be at least 8 KiB".to_owned());
+        }
+        Ok(())
+    }
+}
+
+fn set<T>(place: &mut T, given: Option<T>) {
+    if let Some(given) = given {
+        *place = given;
+    }
+}
+
+/// A number of bytes, as in `8MiB`.
+#[derive(Debug, Clone, Copy)]
+struct Bytes(u64);
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Bytes, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        parse_bytes(&text).map(Bytes).map_err(serde::de::Error::custom)
+    }
+}
+
+/// The file.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct File {
+    listen: Option<SocketAddr>,
+    tokens: Option<PathBuf>,
+    hosts: Option<Vec<String>>,
+    backups: Option<PathBuf>,
+    access_log: Option<bool>,
+    skip_damaged: Option<bool>,
+    threads: Option<usize>,
+    memory: Option<Bytes>,
+    limits: FileLimits,
+    collections: Option<BTreeMap<String, CollectionInput>>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct FileLimits {
+    body: Option<Bytes>,
+    page: Option<Bytes>,
+    batch_lines: Option<usize>,
+    requests: Option<usize>,
+    connections: Option<usize>,
+    head: Option<Bytes>,
+    request_seconds: Option<u64>,
+    idle_seconds: Option<u64>,
+    stop_seconds: Option<u64>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_and_mistakes_are_shown_with_their_line() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("service.toml");
+        std::fs::write(directory.path().join("tokens"), "write abcdefghijklmnop\n").unwrap();
+        let text = "listen = \"0.0.0.0:9000\"\ntokens = \"tokens\"\nbackups = \"copies\"\n[limits]\npage = \"1MiB\"\nrequest_seconds = 5\n[collections.news]\nlanguage = \"deu\"\nradius = 4\n";
+        std::fs::write(&path, text).unwrap();
+        let mut settings = Settings::new("index".into());
+        settings.read(&path).unwrap();
+        settings.check().unwrap();
+        assert_eq!((settings.listen.port(), settings.limits.page_bytes), (9000, 1 << 20));
+        assert_eq!(settings.limits.request_time, Duration::from_secs(5));
+        assert_eq!(settings.backups, Some(directory.path().join("copies")));
+        assert_eq!(settings.collections["news"].radius, Some(4));
+        for (wrong, word) in [("lisen = 1", "lisen"), ("[limits]\npage = \"much\"", "much"), ("listen = \"here\"", "listen")] {
+            std::fs::write(&path, wrong).unwrap();
+            let error = settings.read(&path).unwrap_err().to_string();
+            assert!(error.contains(word) && error.contains("line"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_others_reach_needs_a_token() {
+        let mut settings = Settings::new("index".into());
+        settings.check().unwrap();
+        settings.listen = "0.0.0.0:8700".parse().unwrap();
+        assert!(settings.check().unwrap_err().to_string().contains("--tokens"));
+        settings.tokens = Tokens::parse("read aaaaaaaaaaaaaaaa").unwrap();
+        settings.check().unwrap();
+    }
+}

@@ -1,0 +1,147 @@
+//! Around every request: an id, rights, limits, a time, a line in the log.
+
+use std::io::Write;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use axum::extract::{MatchedPath, Request, State};
+use axum::http::{HeaderName, HeaderValue, Method};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures_util::FutureExt;
+
+use crate::Service;
+use crate::access::check_host;
+use crate::pages::within;
+use crate::problem::{Kind, Problem};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const NO_SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
+/// Paths that anybody may ask.
+const OPEN: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
+/// How long lines of the log wait for others.
+const LOG_DELAY: Duration = Duration::from_millis(200);
+
+/// Makes ids that no other request has.
+#[derive(Debug)]
+pub(crate) struct RequestIds {
+    start: u64,
+    next: AtomicU64,
+}
+
+impl RequestIds {
+    pub(crate) fn new() -> RequestIds {
+        let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
+        RequestIds { start: u64::try_from(start).unwrap_or(0), next: AtomicU64::new(1) }
+    }
+
+    /// The client's own id, if it has one that can be written into a log.
+    fn of(&self, request: &Request) -> HeaderValue {
+        let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte);
+        match request.headers().get(REQUEST_ID) {
+            Some(id) if (1..=64).contains(&id.len()) && id.as_bytes().iter().all(is_plain) => id.clone(),
+            _ => {
+                let number = self.next.fetch_add(1, Ordering::Relaxed);
+                HeaderValue::from_str(&format!("{:x}-{number:x}", self.start)).unwrap_or(HeaderValue::from_static("none"))
+            }
+        }
+    }
+}
+
+/// Lines that wait to be written.
+#[derive(Debug, Default)]
+pub(crate) struct AccessLog {
+    lines: Mutex<Vec<u8>>,
+}
+
+impl AccessLog {
+    fn push(&self, line: &str) {
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(line.as_bytes());
+    }
+
+    /// Writes what waits.
+    pub(crate) fn flush(&self) {
+        let lines = std::mem::take(&mut *self.lines.lock().unwrap_or_else(PoisonError::into_inner));
+        if !lines.is_empty() {
+            // Without standard error there is nobody to tell.
+            let _ = std::io::stderr().lock().write_all(&lines);
+        }
+    }
+
+    /// Writes what waits, again and again.
+    pub(crate) async fn keep_writing(log: Arc<AccessLog>) {
+        loop {
+            tokio::time::sleep(LOG_DELAY).await;
+            log.flush();
+        }
+    }
+}
+
+pub(crate) async fn watch(State(service): State<Arc<Service>>, mut request: Request, next: Next) -> Response {
+    let start = Instant::now();
+    let id = service.request_ids.of(&request);
+    let method = request.method().clone();
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let path = service.access_log.is_some().then(|| request.uri().clone());
+    let mut response = match allow(&service, &mut request) {
+        Ok(_permit) => {
+            let handled = within(service.settings.limits.request_time, AssertUnwindSafe(next.run(request)).catch_unwind()).await;
+            match handled {
+                Ok(Ok(response)) => response,
+                Ok(Err(_)) => Kind::Internal.with("the server's log says more").into_response(),
+                Err(problem) => problem.into_response(),
+            }
+        }
+        Err(problem) => problem.into_response(),
+    };
+    let headers = response.headers_mut();
+    headers.insert(NO_SNIFFING, HeaderValue::from_static("nosniff"));
+    headers.insert(REQUEST_ID, id.clone());
+    let seconds = start.elapsed().as_secs_f64();
+    let status = response.status();
+    count(route.as_ref(), &method, status.as_u16(), seconds);
+    if let (Some(log), Some(path)) = (&service.access_log, path) {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let path = path.path_and_query().map_or("", |path| path.as_str());
+        let id = id.to_str().unwrap_or("");
+        log.push(&format!("{}.{:03} {method} {path} {} {:.3}ms {id}\n", since.as_secs(), since.subsec_millis(), status.as_u16(), seconds * 1e3));
+    }
+    response
+}
+
+fn count(route: Option<&MatchedPath>, method: &Method, status: u16, seconds: f64) {
+    let route: Arc<str> = route.map_or("other", MatchedPath::as_str).into();
+    let method = match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::DELETE => "DELETE",
+        _ => "other",
+    };
+    let status = match status {
+        100..200 => "1xx",
+        200..300 => "2xx",
+        300..400 => "3xx",
+        400..500 => "4xx",
+        507 => "507",
+        _ => "5xx",
+    };
+    metrics::counter!("lookalike_requests_total", "route" => Arc::clone(&route), "method" => method, "status" => status).increment(1);
+    metrics::histogram!("lookalike_request_seconds", "route" => route, "method" => method).record(seconds);
+}
+
+/// Whether a request is handed on; whoever gets a permit is one of those that are under way.
+fn allow(service: &Service, request: &mut Request) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Problem> {
+    if OPEN.contains(&request.uri().path()) {
+        return Ok(None);
+    }
+    if service.settings.tokens.is_empty() {
+        check_host(request.headers(), &service.settings.hosts)?;
+    }
+    let rights = service.settings.tokens.rights(request.headers())?;
+    request.extensions_mut().insert(rights);
+    let permit = Arc::clone(&service.permits).try_acquire_owned();
+    permit.map(Some).map_err(|_| Kind::TooBusy.with("as many requests as this service takes at once are under way; try again in a moment"))
+}
