@@ -259,7 +259,7 @@ fn real(out: &mut impl Write) -> Result<()> {
     let config = Config::for_method(Method::Simhash);
     let directory = tempfile::tempdir()?;
     let mut rows: Vec<(u64, Id)> = Vec::new();
-    pages::for_each(&config, &inputs, 2, directory.path(), &Silent, &mut |id, fingerprint| {
+    pages::for_each(&config, &inputs, 2, directory.path(), &Silent, &mut |id, fingerprint, _| {
         rows.push((fingerprint, id.clone()));
         Ok(())
     })?;

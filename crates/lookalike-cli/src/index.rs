@@ -138,7 +138,10 @@ fn fill(
     let filled = match &index.config().fingerprints {
         Meaning::Pages(config) => {
             let read =
-                pages::for_each(config, inputs, threads, index.directory(), progress, &mut |id, fingerprint| {
+                pages::for_each(config, inputs, threads, index.directory(), progress, &mut |id, fingerprint, page| {
+                    if !running.no_sketches {
+                        bulk.keep(id, page)?;
+                    }
                     bulk.push(fingerprint, id)
                 })?;
             Filled { rows: read.pages, without: read.without, skipped: read.skipped, examples: read.examples }
@@ -225,7 +228,7 @@ fn queries(index: &Index, inputs: &[String], written: Option<NotationName>) -> R
     let mut queries = Vec::new();
     let skipped = match (&index.config().fingerprints, written) {
         (Meaning::Pages(config), None) => {
-            let mut take = |id: &Id, fingerprint: u64| {
+            let mut take = |id: &Id, fingerprint: u64, _| {
                 queries.push((fingerprint, id.clone()));
                 Ok(())
             };

@@ -142,6 +142,10 @@ pub(crate) struct BuildRunning {
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
 
+    /// Store fingerprints only: a service cannot confirm that pages are near then, or show or remove them
+    #[arg(long)]
+    pub(crate) no_sketches: bool,
+
     /// Worker threads [default: one for each CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,

@@ -21,7 +21,10 @@ pub(crate) fn run(arguments: ServeArguments) -> Result<Ending> {
         let who = if is_open { "whoever can reach it" } else { "holders of a token" };
         // Data goes to standard output: the address, for scripts that chose port 0.
         let _ = writeln!(io::stdout(), "http://{address}");
-        let _ = writeln!(io::stderr(), "serving {directory} at http://{address} for {who}; all calls: http://{address}/openapi.json");
+        let _ = writeln!(
+            io::stderr(),
+            "serving {directory} at http://{address} for {who}; all calls: http://{address}/openapi.json"
+        );
     })?;
     Ok(Ending::Done)
 }

@@ -130,7 +130,8 @@ mod tests {
     #[test]
     fn tokens_give_rights_and_mistakes_are_told_without_the_secret() {
         let tokens = Tokens::parse("# who\nread aaaaaaaaaaaaaaaa\n\nwrite bbbbbbbbbbbbbbbb").unwrap();
-        let rights = |secret: &str| tokens.rights(&headers(header::AUTHORIZATION, secret)).map_err(|problem| problem.status);
+        let rights =
+            |secret: &str| tokens.rights(&headers(header::AUTHORIZATION, secret)).map_err(|problem| problem.status);
         assert_eq!(rights("Bearer aaaaaaaaaaaaaaaa"), Ok(Rights::Read));
         assert_eq!(rights("bearer bbbbbbbbbbbbbbbb"), Ok(Rights::Write));
         for wrong in ["Bearer aaaaaaaaaaaaaaab", "Bearer aaaaaaaaaaaaaaa", "Bearer ", "Basic aaaaaaaaaaaaaaaa", ""] {

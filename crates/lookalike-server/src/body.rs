@@ -24,7 +24,10 @@ fn packing(headers: &HeaderMap) -> Result<Packing, Problem> {
         "" | "identity" => Ok(Packing::Plain),
         "gzip" | "x-gzip" => Ok(Packing::Gzip),
         "zstd" => Ok(Packing::Zstd),
-        _ => Err(Kind::UnsupportedMedia.with("Content-Encoding: bodies are read as they are, or packed with gzip or zstd")),
+        _ => {
+            Err(Kind::UnsupportedMedia
+                .with("Content-Encoding: bodies are read as they are, or packed with gzip or zstd"))
+        }
     }
 }
 
@@ -71,7 +74,9 @@ impl Unpacker {
         Ok(match packing {
             Packing::Plain => Unpacker::Plain,
             Packing::Gzip => Unpacker::Gzip(Box::new(flate2::write::MultiGzDecoder::new(out))),
-            Packing::Zstd => Unpacker::Zstd(Box::new(zstd::stream::write::Decoder::new(out).map_err(|error| damaged(&error))?)),
+            Packing::Zstd => {
+                Unpacker::Zstd(Box::new(zstd::stream::write::Decoder::new(out).map_err(|error| damaged(&error))?))
+            }
         })
     }
 
@@ -101,7 +106,9 @@ impl Unpacker {
 
 fn damaged(error: &std::io::Error) -> Problem {
     match error.kind() {
-        std::io::ErrorKind::FileTooLarge => Kind::TooLarge.with("the body is larger than this service takes when it is unpacked"),
+        std::io::ErrorKind::FileTooLarge => {
+            Kind::TooLarge.with("the body is larger than this service takes when it is unpacked")
+        }
         _ => Kind::BadRequest.with(format!("the body cannot be unpacked: {error}")),
     }
 }
@@ -135,14 +142,17 @@ impl Parts {
 
 /// A whole body of at most `limit` bytes.
 pub(crate) async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
-    let too_large = || Kind::TooLarge.with(format!("the body is larger than the {limit} bytes that this service takes"));
+    let too_large =
+        || Kind::TooLarge.with(format!("the body is larger than the {limit} bytes that this service takes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if length.is_some_and(|length| length > limit) {
         return Err(too_large());
     }
     let mut parts = Parts::new(headers, body, limit)?;
     let Some(first) = parts.next().await? else { return Ok(Bytes::new()) };
-    let Some(second) = parts.next().await? else { return if first.len() > limit { Err(too_large()) } else { Ok(first) } };
+    let Some(second) = parts.next().await? else {
+        return if first.len() > limit { Err(too_large()) } else { Ok(first) };
+    };
     let mut all = Vec::with_capacity(length.unwrap_or(0).max(first.len() + second.len()));
     all.extend_from_slice(&first);
     let mut next = Some(second);

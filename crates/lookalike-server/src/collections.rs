@@ -187,18 +187,30 @@ impl Collections {
     }
 
     /// Opens a collection, which is made if it is not there; gives whether it was.
-    pub(crate) fn make(&self, name: &str, input: &CollectionInput) -> std::result::Result<(Arc<Collection>, bool), Refused> {
+    pub(crate) fn make(
+        &self,
+        name: &str,
+        input: &CollectionInput,
+    ) -> std::result::Result<(Arc<Collection>, bool), Refused> {
         check_name(name)?;
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
         let differs = || {
-            let reason = format!("the collection '{name}' is there and is made in another way; ask for it to see how, or choose another name");
+            let reason = format!(
+                "the collection '{name}' is there and is made in another way; ask for it to see how, or choose another name"
+            );
             Refused::Problem(Kind::Conflict.with(reason))
         };
         if let Some(there) = self.open.load().get(name) {
-            return if input.is_met_by(there.online.config())? { Ok((Arc::clone(there), true)) } else { Err(differs()) };
+            return if input.is_met_by(there.online.config())? {
+                Ok((Arc::clone(there), true))
+            } else {
+                Err(differs())
+            };
         }
         if self.open.load().len() == MOST {
-            return Err(Kind::Conflict.with(format!("there are {MOST} collections, and no more are served at once")).into());
+            return Err(Kind::Conflict
+                .with(format!("there are {MOST} collections, and no more are served at once"))
+                .into());
         }
         let place = self.place(name);
         let was_there = place.join("manifest.json").exists();
@@ -297,9 +309,14 @@ mod tests {
             let collections = Collections::open(&settings).unwrap();
             let (_, was_there) = collections.make("news", &german).ok().unwrap();
             assert_eq!(was_there, round == 1);
-            assert!(collections.make("news", &CollectionInput::default()).is_ok(), "nothing is said, so nothing differs");
+            assert!(
+                collections.make("news", &CollectionInput::default()).is_ok(),
+                "nothing is said, so nothing differs"
+            );
             let other = CollectionInput { ngram: Some(4), ..german.clone() };
-            assert!(matches!(collections.make("news", &other), Err(Refused::Problem(problem)) if problem.status == 409));
+            assert!(
+                matches!(collections.make("news", &other), Err(Refused::Problem(problem)) if problem.status == 409)
+            );
             assert!(collections.get("other").is_err());
             collections.close().unwrap();
         }

@@ -121,13 +121,14 @@ fn routes(service: &Arc<Service>) -> Router {
         .route("/metrics", routing::get(operations::metrics))
         .route("/openapi.json", routing::get(openapi::show));
     for (path, route) in collection_routes() {
-        router = router
-            .route(&format!("/v1{path}"), route.clone())
-            .route(&format!("/v1/collections/{{name}}{path}"), route);
+        router =
+            router.route(&format!("/v1{path}"), route.clone()).route(&format!("/v1/collections/{{name}}{path}"), route);
     }
     router
         .fallback(async || Kind::NotFound.with("there is no such path; GET /openapi.json lists all"))
-        .method_not_allowed_fallback(async || Kind::MethodNotAllowed.with("the header Allow names the methods of this path"))
+        .method_not_allowed_fallback(async || {
+            Kind::MethodNotAllowed.with("the header Allow names the methods of this path")
+        })
         .layer(axum::middleware::from_fn_with_state(Arc::clone(service), watch::watch))
         .with_state(Arc::clone(service))
 }
@@ -173,7 +174,8 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr)) -> Result<()> {
     let failed = Arc::new(OnceLock::new());
     let told = Arc::clone(&failed);
     let stop = async move {
-        let opened = opening.await.unwrap_or_else(|panic| Err(Error::Usage(format!("the index could not be opened: {panic}"))));
+        let opened =
+            opening.await.unwrap_or_else(|panic| Err(Error::Usage(format!("the index could not be opened: {panic}"))));
         if let Err(error) = opened {
             let _ = told.set(error);
             return;
@@ -192,7 +194,8 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr)) -> Result<()> {
         return Err(error);
     }
     let closing = Arc::clone(&service);
-    let closed = tokio::task::spawn_blocking(move || closing.collections.get().map_or(Ok(()), Collections::close)).await;
+    let closed =
+        tokio::task::spawn_blocking(move || closing.collections.get().map_or(Ok(()), Collections::close)).await;
     log.iter().for_each(tokio::task::JoinHandle::abort);
     service.access_log.iter().for_each(|log| log.flush());
     closed.unwrap_or_else(|panic| Err(Error::Usage(format!("the index could not be closed: {panic}"))))

@@ -26,7 +26,12 @@ const PAUSE: Duration = Duration::from_millis(50);
 const MOST_HEADERS: usize = 100;
 
 /// Serves connections until `stop` is done; then finishes what was accepted.
-pub(crate) async fn serve(listener: TcpListener, router: Router, service: &Arc<Service>, stop: impl Future<Output = ()>) {
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    service: &Arc<Service>,
+    stop: impl Future<Output = ()>,
+) {
     let limits = service.settings.limits;
     let graceful = GracefulShutdown::new();
     let places = Arc::new(Semaphore::new(limits.connections));

@@ -45,7 +45,10 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let mut document = Description::openapi();
     let problem = || {
         let content = Content::new(Some(RefOr::<utoipa::openapi::Schema>::Ref(Ref::from_schema_name("Problem"))));
-        ResponseBuilder::new().description("What went wrong, and what to do").content("application/problem+json", content).build()
+        ResponseBuilder::new()
+            .description("What went wrong, and what to do")
+            .content("application/problem+json", content)
+            .build()
     };
     for item in document.paths.paths.values_mut() {
         for operation in operations(item) {
@@ -72,7 +75,8 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_default().security_schemes.insert("token".to_owned(), RefOr::T(scheme));
     // A token is needed only where the service has some.
-    document.security = Some(vec![SecurityRequirement::default(), SecurityRequirement::new("token", Vec::<String>::new())]);
+    document.security =
+        Some(vec![SecurityRequirement::default(), SecurityRequirement::new("token", Vec::<String>::new())]);
     document
 }
 

@@ -83,7 +83,8 @@ pub(crate) async fn make(
     rights.to_write()?;
     let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
     let input: CollectionInput = body::parse(&bytes)?;
-    let (collection, was_there) = tokio::task::block_in_place(|| service.collections()?.make(&name, &input).map_err(Problem::from))?;
+    let (collection, was_there) =
+        tokio::task::block_in_place(|| service.collections()?.make(&name, &input).map_err(Problem::from))?;
     let status = if was_there { StatusCode::OK } else { StatusCode::CREATED };
     Ok(reply(status, &collection_answer(&collection)))
 }
@@ -162,7 +163,11 @@ pub(crate) struct BackupAnswer {
 
 /// Writes a consistent copy of a collection into the directory of backups
 #[utoipa::path(post, path = "/v1/backup", tag = "operations", responses((status = 201, body = BackupAnswer)))]
-pub(crate) async fn backup(State(service): State<Arc<Service>>, Chosen(collection): Chosen, rights: Rights) -> Result<Response, Problem> {
+pub(crate) async fn backup(
+    State(service): State<Arc<Service>>,
+    Chosen(collection): Chosen,
+    rights: Rights,
+) -> Result<Response, Problem> {
     rights.to_write()?;
     let Some(directory) = service.settings.backups.clone() else {
         return Err(Kind::Conflict.with("no directory of backups is configured; start the service with --backups DIR"));
@@ -241,7 +246,10 @@ pub(crate) async fn metrics(State(service): State<Arc<Service>>) -> Response {
             for (counter, value) in counters {
                 metrics::counter!(counter, "collection" => name.clone()).absolute(value);
             }
-            for (gauge, value) in [("lookalike_sync_seconds_total", stats.sync_seconds), ("lookalike_merge_seconds_total", stats.merging.seconds)] {
+            for (gauge, value) in [
+                ("lookalike_sync_seconds_total", stats.sync_seconds),
+                ("lookalike_merge_seconds_total", stats.merging.seconds),
+            ] {
                 metrics::gauge!(gauge, "collection" => name.clone()).set(value);
             }
         }
@@ -259,7 +267,12 @@ mod tests {
 
     #[test]
     fn times_are_written_as_dates() {
-        for (seconds, text) in [(0, "19700101T000000Z"), (951_782_400, "20000229T000000Z"), (1_794_816_930, "20261116T081530Z"), (4_107_542_399, "21000228T235959Z")] {
+        for (seconds, text) in [
+            (0, "19700101T000000Z"),
+            (951_782_400, "20000229T000000Z"),
+            (1_794_816_930, "20261116T081530Z"),
+            (4_107_542_399, "21000228T235959Z"),
+        ] {
             assert_eq!(stamp(UNIX_EPOCH + Duration::from_secs(seconds)), text);
         }
     }

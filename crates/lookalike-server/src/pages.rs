@@ -220,7 +220,9 @@ fn explain(answer: &Answer, collection: &Collection) -> Explanation {
         ),
         (_, _, Length::Short) => "It is too short to be like anything but a copy, and no copy is stored.".to_owned(),
         _ if answer.candidates == 0 => format!("No stored fingerprint is within {radius} bits of its own."),
-        _ if rejected == 0 => "Stored fingerprints are near, but nothing else is stored of those pages that could confirm it.".to_owned(),
+        _ if rejected == 0 => {
+            "Stored fingerprints are near, but nothing else is stored of those pages that could confirm it.".to_owned()
+        }
         _ => format!(
             "{rejected} stored fingerprints are within {radius} bits, but the sketches say otherwise: fewer than {threshold} of the features are common."
         ),
@@ -276,7 +278,8 @@ fn begin(service: &Service, collection: &Collection, bytes: &[u8], store: StoreI
         collection.online.put(&page, storing, move |answer| drop(tell.send(answer)))?;
         Ok(Coming::Later(told))
     };
-    if bytes.len() >= LARGE { tokio::task::block_in_place(look) } else { look() }.unwrap_or_else(|problem| Coming::Ready(Err(problem)))
+    if bytes.len() >= LARGE { tokio::task::block_in_place(look) } else { look() }
+        .unwrap_or_else(|problem| Coming::Ready(Err(problem)))
 }
 
 async fn end(coming: Coming) -> Result<Answer, Problem> {
@@ -323,10 +326,12 @@ fn count(collection: &Collection, answer: &Answer) {
         Verdict::Near => "near",
         Verdict::Exact => "exact",
     };
-    metrics::counter!("lookalike_pages_total", "collection" => collection.name.clone(), "verdict" => verdict).increment(1);
+    metrics::counter!("lookalike_pages_total", "collection" => collection.name.clone(), "verdict" => verdict)
+        .increment(1);
 }
 
-const NDJSON: [&str; 4] = ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
+const NDJSON: [&str; 4] =
+    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
 /// The same for many pages: one JSON object a line, and an answer a line in the same order, streamed both ways. A line
 /// that cannot be used is answered with a problem; the others are done.
@@ -382,7 +387,8 @@ async fn read_lines(
                 continue;
             }
             if number > limits.batch_lines {
-                let problem = Kind::TooLarge.with(format!("a batch has at most {} lines; the rest is not read", limits.batch_lines));
+                let problem = Kind::TooLarge
+                    .with(format!("a batch has at most {} lines; the rest is not read", limits.batch_lines));
                 // Nobody listens if the client is gone.
                 let _ = begun.send(fail(number, problem)).await;
                 return;
@@ -427,7 +433,9 @@ impl Lines {
         }
         self.waiting.extend_from_slice(rest);
         if self.waiting.len() > self.limit {
-            return Err(Kind::TooLarge.with(format!("a line is longer than {} bytes; the rest is not read", self.limit)));
+            return Err(
+                Kind::TooLarge.with(format!("a line is longer than {} bytes; the rest is not read", self.limit))
+            );
         }
         Ok(())
     }
@@ -518,7 +526,11 @@ fn no_page(id: &str) -> Problem {
     params(("id" = String, Path, description = "The id, percent-encoded")),
     responses((status = 204, description = "It is gone, and stays gone after a crash"))
 )]
-pub(crate) async fn delete(Chosen(collection): Chosen, rights: Rights, PathId(id): PathId) -> Result<Response, Problem> {
+pub(crate) async fn delete(
+    Chosen(collection): Chosen,
+    rights: Rights,
+    PathId(id): PathId,
+) -> Result<Response, Problem> {
     rights.to_write()?;
     let (tell, told) = oneshot::channel();
     collection.online.delete(&id, move |was_there| drop(tell.send(was_there)))?;

@@ -26,7 +26,8 @@ impl FromRequestParts<Arc<Service>> for Chosen {
         if let Some(meant) = parts.headers.get(CONFIG_HEADER) {
             let hash = collection.hash();
             if meant.as_bytes() != hash.as_bytes() {
-                return Err(Kind::Conflict.with(format!("the config of this collection has the hash {hash}, and another was meant")));
+                return Err(Kind::Conflict
+                    .with(format!("the config of this collection has the hash {hash}, and another was meant")));
             }
         }
         Ok(Chosen(collection))
@@ -88,6 +89,10 @@ impl<S: Send + Sync> FromRequestParts<S> for Rights {
 impl Rights {
     /// Refuses whoever may only ask.
     pub(crate) fn to_write(self) -> Result<(), Problem> {
-        if self == Rights::Write { Ok(()) } else { Err(Kind::Forbidden.with("this token allows to ask, not to change anything")) }
+        if self == Rights::Write {
+            Ok(())
+        } else {
+            Err(Kind::Forbidden.with("this token allows to ask, not to change anything"))
+        }
     }
 }

@@ -88,7 +88,9 @@ pub(crate) async fn fingerprints(
     let most = collection.online.config().radius;
     let radius = input.radius.unwrap_or(most);
     if radius > most {
-        return Err(Kind::BadField.with(format!("radius: the tables of this collection serve at most {most} differing bits")));
+        return Err(
+            Kind::BadField.with(format!("radius: the tables of this collection serve at most {most} differing bits"))
+        );
     }
     let limit = input.limit.unwrap_or(DEFAULT_MATCHES);
     if limit > MOST_MATCHES {
@@ -101,16 +103,19 @@ pub(crate) async fn fingerprints(
     let wanted = input.fingerprints.iter().map(|text| parse(text)).collect::<Result<Vec<u64>, Problem>>()?;
     let matches = tokio::task::block_in_place(|| {
         let mut reader = collection.online.reader();
-        wanted.into_iter().map(|fingerprint| {
-            let answer = reader.query(fingerprint, radius, limit)?;
-            let matches = answer.matches.into_iter().map(|row| FingerprintMatch {
-                id: row.id,
-                distance: row.distance,
-                fingerprint: format!("{:016x}", row.fingerprint),
-            });
-            let fingerprint = format!("{fingerprint:016x}");
-            Ok(FingerprintMatches { fingerprint, count: answer.count, matches: matches.collect() })
-        }).collect::<Result<Vec<_>, lookalike::error::Error>>()
+        wanted
+            .into_iter()
+            .map(|fingerprint| {
+                let answer = reader.query(fingerprint, radius, limit)?;
+                let matches = answer.matches.into_iter().map(|row| FingerprintMatch {
+                    id: row.id,
+                    distance: row.distance,
+                    fingerprint: format!("{:016x}", row.fingerprint),
+                });
+                let fingerprint = format!("{fingerprint:016x}");
+                Ok(FingerprintMatches { fingerprint, count: answer.count, matches: matches.collect() })
+            })
+            .collect::<Result<Vec<_>, lookalike::error::Error>>()
     })?;
     Ok(reply(StatusCode::OK, &FingerprintsAnswer { matches }))
 }

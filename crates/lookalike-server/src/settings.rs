@@ -153,7 +153,8 @@ impl Settings {
         let limits = &self.limits;
         let times = [limits.request_time, limits.idle_time];
         if times.iter().any(Duration::is_zero)
-            || [limits.body_bytes, limits.page_bytes, limits.batch_lines, limits.requests, limits.connections].contains(&0)
+            || [limits.body_bytes, limits.page_bytes, limits.batch_lines, limits.requests, limits.connections]
+                .contains(&0)
         {
             return complain("a limit of 0 lets nothing through; leave it out for the default".to_owned());
         }
@@ -229,7 +230,9 @@ mod tests {
         assert_eq!(settings.limits.request_time, Duration::from_secs(5));
         assert_eq!(settings.backups, Some(directory.path().join("copies")));
         assert_eq!(settings.collections["news"].radius, Some(4));
-        for (wrong, word) in [("lisen = 1", "lisen"), ("[limits]\npage = \"much\"", "much"), ("listen = \"here\"", "listen")] {
+        for (wrong, word) in
+            [("lisen = 1", "lisen"), ("[limits]\npage = \"much\"", "much"), ("listen = \"here\"", "listen")]
+        {
             std::fs::write(&path, wrong).unwrap();
             let error = settings.read(&path).unwrap_err().to_string();
             assert!(error.contains(word) && error.contains("line"), "{error}");

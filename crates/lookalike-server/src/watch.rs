@@ -44,7 +44,8 @@ impl RequestIds {
             Some(id) if (1..=64).contains(&id.len()) && id.as_bytes().iter().all(is_plain) => id.clone(),
             _ => {
                 let number = self.next.fetch_add(1, Ordering::Relaxed);
-                HeaderValue::from_str(&format!("{:x}-{number:x}", self.start)).unwrap_or(HeaderValue::from_static("none"))
+                HeaderValue::from_str(&format!("{:x}-{number:x}", self.start))
+                    .unwrap_or(HeaderValue::from_static("none"))
             }
         }
     }
@@ -87,7 +88,8 @@ pub(crate) async fn watch(State(service): State<Arc<Service>>, mut request: Requ
     let path = service.access_log.is_some().then(|| request.uri().clone());
     let mut response = match allow(&service, &mut request) {
         Ok(_permit) => {
-            let handled = within(service.settings.limits.request_time, AssertUnwindSafe(next.run(request)).catch_unwind()).await;
+            let handled =
+                within(service.settings.limits.request_time, AssertUnwindSafe(next.run(request)).catch_unwind()).await;
             match handled {
                 Ok(Ok(response)) => response,
                 Ok(Err(_)) => Kind::Internal.with("the server's log says more").into_response(),
@@ -106,7 +108,13 @@ pub(crate) async fn watch(State(service): State<Arc<Service>>, mut request: Requ
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let path = path.path_and_query().map_or("", |path| path.as_str());
         let id = id.to_str().unwrap_or("");
-        log.push(&format!("{}.{:03} {method} {path} {} {:.3}ms {id}\n", since.as_secs(), since.subsec_millis(), status.as_u16(), seconds * 1e3));
+        log.push(&format!(
+            "{}.{:03} {method} {path} {} {:.3}ms {id}\n",
+            since.as_secs(),
+            since.subsec_millis(),
+            status.as_u16(),
+            seconds * 1e3
+        ));
     }
     response
 }
@@ -143,5 +151,7 @@ fn allow(service: &Service, request: &mut Request) -> Result<Option<tokio::sync:
     let rights = service.settings.tokens.rights(request.headers())?;
     request.extensions_mut().insert(rights);
     let permit = Arc::clone(&service.permits).try_acquire_owned();
-    permit.map(Some).map_err(|_| Kind::TooBusy.with("as many requests as this service takes at once are under way; try again in a moment"))
+    permit.map(Some).map_err(|_| {
+        Kind::TooBusy.with("as many requests as this service takes at once are under way; try again in a moment")
+    })
 }

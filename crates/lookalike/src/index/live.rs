@@ -19,7 +19,8 @@ use crate::index::ids::Id;
 use crate::index::manifest::{Manifest, StoreState, segment_name, sync_directory};
 use crate::index::planner::{self, Budget};
 use crate::index::segment::{Codec, Segment};
-use crate::index::{BUILDING, Index, IndexConfig, State, open_segment};
+use crate::index::store::{PageWriter, StoredPage, replace_store};
+use crate::index::{BUILDING, Index, IndexConfig, NEW_STORE, STORE, State, open_segment};
 
 /// Rows that are looked at one by one, at the most.
 const TAIL_ROWS: usize = 256;
@@ -338,6 +339,10 @@ impl Index {
 
     fn write_manifest(&self, segments: &[Arc<Segment>]) -> Result<()> {
         let manifest = self.manifest(segments);
+        if self.replaces.load(Ordering::Relaxed) {
+            // Changes of the old index are none of the new one.
+            replace_store(&self.directory)?;
+        }
         manifest.write(&self.directory)?;
         if self.replaces.swap(false, Ordering::Relaxed) {
             manifest.remove_strangers(&self.directory)?;
@@ -351,7 +356,7 @@ impl Index {
     /// When the index was opened for reading, or the directory cannot be written.
     pub fn bulk(&self) -> Result<Bulk<'_>> {
         drop(self.write_lock()?);
-        Ok(Bulk { builders: Builders::new(self, true)? })
+        Ok(Bulk { builders: Builders::new(self, true)?, kept: None })
     }
 
     /// Merges in a thread of its own, whenever told that rows have come.
@@ -532,6 +537,8 @@ fn builder(index: &Index, place: Option<&Place>, number: usize) -> Result<Segmen
 /// Many rows at once.
 pub struct Bulk<'i> {
     builders: Builders<'i>,
+    /// What is kept of pages.
+    kept: Option<PageWriter>,
 }
 
 impl Bulk<'_> {
@@ -544,6 +551,20 @@ impl Bulk<'_> {
         self.builders.push(fingerprint, id)
     }
 
+    /// Keeps what a service asks for of a page, beside its row.
+    ///
+    /// # Errors
+    /// When the store cannot be written.
+    pub fn keep(&mut self, id: &Id, page: StoredPage) -> Result<()> {
+        let index = self.builders.index;
+        if self.kept.is_none() {
+            // An index that is there keeps its store until it is replaced.
+            let name = if index.replaces.load(Ordering::Relaxed) { NEW_STORE } else { STORE };
+            self.kept = Some(PageWriter::new(&index.directory, name)?);
+        }
+        self.kept.as_mut().map_or(Ok(()), |kept| kept.push(id, page))
+    }
+
     /// Sorts and writes them; readers that begin from now on see all of them.
     ///
     /// # Errors
@@ -552,6 +573,7 @@ impl Bulk<'_> {
         let index = self.builders.index;
         let _merging = index.merging.lock().unwrap_or_else(PoisonError::into_inner);
         let made = self.builders.finish(0)?;
+        self.kept.map_or(Ok(()), PageWriter::finish)?;
         let _writing = index.write_lock()?;
         let state = index.state.load();
         let mut segments = state.segments.clone();

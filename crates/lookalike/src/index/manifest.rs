@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::index::ids::IdKind;
 use crate::index::segment::{Codec, MOST_RADIUS};
 use crate::index::segment_file::FORMAT_VERSION;
-use crate::index::{BUILDING, COLLECTIONS, LOCK, STORE};
+use crate::index::{BUILDING, COLLECTIONS, LOCK, NEW_STORE, STORE};
 
 /// A manifest that is being written.
 const NEW: &str = "manifest.json.new";
@@ -207,16 +207,17 @@ impl Manifest {
 
 /// Removes what killed runs were building.
 pub(super) fn clear_building(directory: &Path) -> Result<()> {
-    let building = directory.join(BUILDING);
-    if building.exists() {
-        std::fs::remove_dir_all(&building).map_err(Error::io(&building, "remove"))?;
+    for left in [directory.join(BUILDING), directory.join(NEW_STORE)] {
+        if left.exists() {
+            std::fs::remove_dir_all(&left).map_err(Error::io(&left, "remove"))?;
+        }
     }
     Ok(())
 }
 
 /// Whether a file of this name belongs to an index.
 pub(super) fn is_ours(name: &str) -> bool {
-    [LOCK, BUILDING, NEW, STORE, COLLECTIONS].contains(&name) || segment_number(name).is_some()
+    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS].contains(&name) || segment_number(name).is_some()
 }
 
 /// The name of a segment.

@@ -53,6 +53,8 @@ const BUILDING: &str = "building";
 const LOCK: &str = "lock";
 /// What was stored online.
 const STORE: &str = "store";
+/// The same of an index that is to replace another.
+const NEW_STORE: &str = "store.new";
 /// Other indexes of the same server.
 pub const COLLECTIONS: &str = "collections";
 

@@ -89,7 +89,7 @@ pub fn stored_page(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config)
     }
 }
 
-/// Reads pages and tells of each one's id and fingerprint, in the order of the input.
+/// Reads pages and tells of each one's id, its fingerprint and what else is kept of it, in the order of the input.
 ///
 /// # Errors
 /// When the input cannot be read; bad records are counted.
@@ -99,7 +99,7 @@ pub fn for_each(
     threads: usize,
     index: &Path,
     observer: &dyn Observer,
-    tell: &mut dyn FnMut(&Id, u64) -> Result<()>,
+    tell: &mut dyn FnMut(&Id, u64, StoredPage) -> Result<()>,
 ) -> Result<Fingerprinted> {
     check(config)?;
     let sources = discover(inputs, config.format, index, None)?;
@@ -125,7 +125,7 @@ pub fn for_each(
                     Ok(page) if page.capture.is_some_and(|capture| capture.refers_to.is_some()) => {}
                     Ok(page) => {
                         let id = reading.id_of(&page);
-                        rows.push((Id::Text(id.into()), fingerprint(&page, sketcher, config)));
+                        rows.push((Id::Text(id.into()), stored_page(&page, sketcher, config)));
                     }
                     Err(NoPage::Skipped(record)) => skipped.push(record),
                     Err(NoPage::Other(_)) => {}
@@ -143,11 +143,11 @@ pub fn for_each(
                 }
             }
             let count = rows.len() as u64;
-            for (id, fingerprint) in rows {
-                match fingerprint {
+            for (id, page) in rows {
+                match page.fingerprint.filter(|_| !page.is_short) {
                     Some(fingerprint) => {
                         done.pages += 1;
-                        tell(&id, fingerprint)?;
+                        tell(&id, fingerprint, page)?;
                     }
                     None => done.without += 1,
                 }

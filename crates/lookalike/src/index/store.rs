@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::index::ids::Id;
 use crate::index::live::Change;
-use crate::index::{Index, STORE};
+use crate::index::{Index, NEW_STORE, STORE};
 use crate::sketch::min_bytes::{MinBytes, PARTS};
 
 /// The first byte of a stored page.
@@ -151,8 +151,12 @@ fn failed(directory: &Path, cause: &fjall::Error) -> Error {
 impl Store {
     /// Opens the store of the index in `directory`; makes one if there is none.
     pub(crate) fn open(directory: &Path) -> Result<Store> {
+        Store::open_as(directory, STORE)
+    }
+
+    fn open_as(directory: &Path, name: &str) -> Result<Store> {
         let failed = |cause: fjall::Error| failed(directory, &cause);
-        let database = Database::builder(directory.join(STORE)).cache_size(CACHE_BYTES).worker_threads(1);
+        let database = Database::builder(directory.join(name)).cache_size(CACHE_BYTES).worker_threads(1);
         let database = database.open().map_err(failed)?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
         let log = database.keyspace("log", options).map_err(failed)?;
@@ -273,6 +277,51 @@ impl Store {
             directory: self.directory.clone(),
         }
     }
+}
+
+/// Writes what is kept of many pages.
+pub(super) struct PageWriter {
+    store: Store,
+    group: Group,
+}
+
+impl PageWriter {
+    pub(super) fn new(directory: &Path, name: &str) -> Result<PageWriter> {
+        Ok(PageWriter { store: Store::open_as(directory, name)?, group: Group::default() })
+    }
+
+    pub(super) fn push(&mut self, id: &Id, page: StoredPage) -> Result<()> {
+        self.group.pages.push((id.to_string(), Some(page)));
+        if self.group.pages.len() == MANY { self.write(false) } else { Ok(()) }
+    }
+
+    fn write(&mut self, sync: bool) -> Result<()> {
+        // Of pages with the same id the last one counts; a group must have each once.
+        let mut group = std::mem::take(&mut self.group);
+        group.pages.reverse();
+        group.pages.sort_by(|a, b| a.0.cmp(&b.0));
+        group.pages.dedup_by(|b, a| a.0 == b.0);
+        self.store.write(&group, sync)
+    }
+
+    /// All of them are on disk after this.
+    pub(super) fn finish(mut self) -> Result<()> {
+        self.write(true)?;
+        let failed = |cause| failed(&self.store.directory, &cause);
+        self.store.database.persist(PersistMode::SyncAll).map_err(failed)
+    }
+}
+
+/// Puts the store of a new index in the place of that of the one it replaces.
+pub(super) fn replace_store(directory: &Path) -> Result<()> {
+    let (old, new) = (directory.join(STORE), directory.join(NEW_STORE));
+    if old.exists() {
+        std::fs::remove_dir_all(&old).map_err(Error::io(&old, "remove"))?;
+    }
+    if new.exists() {
+        std::fs::rename(&new, &old).map_err(Error::io(&old, "write"))?;
+    }
+    Ok(())
 }
 
 impl StoreSnapshot {

@@ -265,3 +265,38 @@ fn changes_that_are_in_segments_leave_the_log() {
     let first = online.shared.store.read().unwrap().as_ref().unwrap().first();
     assert_eq!((first, online.stats().covered, online.stats().last_change), (Some(301), 300, 302));
 }
+
+#[test]
+fn an_index_that_was_built_is_served_with_its_sketches() {
+    let directory = tempfile::tempdir().unwrap();
+    let build = |numbers: std::ops::Range<u64>, is_replaced: bool| {
+        let index = Index::create(directory.path(), config(), 0, is_replaced).unwrap();
+        let mut bulk = index.bulk().unwrap();
+        let Meaning::Pages(pages) = config().fingerprints else { panic!("pages") };
+        let mut sketcher = Sketcher::new(&Plan::new(&pages), &pages);
+        for number in numbers {
+            let kept = pages::stored_page(&page(None, &text(number)), &mut sketcher, &pages);
+            let id = Id::from(number.to_string().as_str());
+            bulk.push(kept.fingerprint.unwrap(), &id).unwrap();
+            bulk.keep(&id, kept).unwrap();
+        }
+        bulk.finish().unwrap();
+    };
+    build(0..100, false);
+    {
+        let online = online(directory.path());
+        let near = format!("{} and one more", text(7));
+        let answer = online.check(&page(None, &near)).unwrap();
+        assert_eq!((answer.verdict, answer.of[0].id.as_str()), (Verdict::Near, "7"));
+        put(&online, Some("online"), &text(1000), Storing::IfNew).unwrap();
+        assert!(delete(&online, "8"));
+        assert_eq!(online.check(&page(None, &text(8))).unwrap().candidates, 0);
+    }
+    // What was stored online belongs to the index that is replaced.
+    build(50..150, true);
+    let online = online(directory.path());
+    assert_eq!(online.stats().rows, 100);
+    assert_eq!(online.check(&page(None, &text(1000))).unwrap().candidates, 0);
+    assert!(online.get("online").unwrap().is_none() && online.get("7").unwrap().is_none());
+    assert_eq!(online.check(&page(None, &text(140))).unwrap().of[0].id, "140");
+}
