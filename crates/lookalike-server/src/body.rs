@@ -1,12 +1,16 @@
 //! Bodies of requests: read, unpacked and parsed, within limits.
 
+use std::fmt;
 use std::io::Write;
+use std::marker::PhantomData;
 
 use axum::body::Body;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::BodyExt;
-use serde::Deserialize;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 
 use crate::problem::{Kind, Problem};
 
@@ -140,15 +144,29 @@ impl Parts {
     }
 }
 
+impl Parts {
+    /// Reads on for a while: a client that is still sending would not see the answer.
+    async fn drop_rest(&mut self, limit: usize) {
+        let mut left = limit.saturating_mul(8);
+        while let Some(Ok(frame)) = self.body.frame().await {
+            left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
+            if left == 0 {
+                return;
+            }
+        }
+    }
+}
+
 /// A whole body of at most `limit` bytes.
 pub(crate) async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
     let too_large =
         || Kind::TooLarge.with(format!("the body is larger than the {limit} bytes that this service takes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let mut parts = Parts::new(headers, body, limit)?;
     if length.is_some_and(|length| length > limit) {
+        parts.drop_rest(limit).await;
         return Err(too_large());
     }
-    let mut parts = Parts::new(headers, body, limit)?;
     let Some(first) = parts.next().await? else { return Ok(Bytes::new()) };
     let Some(second) = parts.next().await? else {
         return if first.len() > limit { Err(too_large()) } else { Ok(first) };
@@ -158,6 +176,7 @@ pub(crate) async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Resu
     let mut next = Some(second);
     while let Some(part) = next {
         if all.len() + part.len() > limit {
+            parts.drop_rest(limit).await;
             return Err(too_large());
         }
         all.extend_from_slice(&part);
@@ -166,15 +185,38 @@ pub(crate) async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Resu
     Ok(all.into())
 }
 
+/// An object of this shape. Without this, a list of the values of its fields would do as well.
+#[derive(Debug)]
+pub(crate) struct Object<T>(pub(crate) T);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Object<T>, D::Error> {
+        struct Fields<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Fields<T> {
+            type Value = Object<T>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, fields: A) -> Result<Object<T>, A::Error> {
+                T::deserialize(MapAccessDeserializer::new(fields)).map(Object)
+            }
+        }
+        deserializer.deserialize_map(Fields(PhantomData))
+    }
+}
+
 /// JSON of the shape that is wanted.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
     if bytes.is_empty() {
         return Err(Kind::BadJson.with("the body is empty"));
     }
-    serde_json::from_slice(bytes).map_err(|cause| Kind::BadJson.with(cause.to_string()))
+    let parsed = serde_json::from_slice::<Object<T>>(bytes);
+    parsed.map(|object| object.0).map_err(|cause| Kind::BadJson.with(cause.to_string()))
 }
 
-/// JSON of the shape that is wanted, from a request.
+/// The body of a request that is JSON.
 pub(crate) async fn json(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
     check_type(headers, &["application/json"])?;
     whole(headers, body, limit).await

@@ -90,3 +90,57 @@ pub(crate) async fn show() -> Response {
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::collection_routes;
+
+    /// All paths of the router, but for the one that shows this description.
+    fn paths() -> BTreeSet<String> {
+        let others = ["/v1/collections", "/v1/collections/{name}", "/healthz", "/readyz", "/metrics"];
+        let of_collections = collection_routes().map(|(path, _)| path);
+        let both =
+            of_collections.iter().flat_map(|path| [format!("/v1{path}"), format!("{COLLECTIONS}/{{name}}{path}")]);
+        both.chain(others.map(str::to_owned)).collect()
+    }
+
+    #[test]
+    fn every_path_is_described_and_no_other() {
+        let document = document();
+        assert_eq!(document.paths.paths.keys().cloned().collect::<BTreeSet<_>>(), paths());
+        let mut ids = BTreeSet::new();
+        for mut item in document.paths.paths.into_values() {
+            for operation in operations(&mut item) {
+                let id = operation.operation_id.clone().unwrap();
+                assert!(ids.insert(id.clone()), "{id} twice");
+                assert!(operation.summary.is_some(), "{id} is not described");
+                assert!(operation.responses.responses.contains_key("default"), "{id} has no problem");
+            }
+        }
+    }
+
+    #[test]
+    fn it_is_openapi_3_1_and_every_reference_leads_somewhere() {
+        let document = serde_json::to_value(document()).unwrap();
+        assert_eq!(document["openapi"], "3.1.0");
+        let mut waiting = vec![&document];
+        let mut references = 0;
+        while let Some(value) = waiting.pop() {
+            match value {
+                serde_json::Value::Object(fields) => {
+                    if let Some(reference) = fields.get("$ref").and_then(serde_json::Value::as_str) {
+                        references += 1;
+                        assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+                    }
+                    waiting.extend(fields.values());
+                }
+                serde_json::Value::Array(items) => waiting.extend(items),
+                _ => {}
+            }
+        }
+        assert!(references > 20);
+    }
+}

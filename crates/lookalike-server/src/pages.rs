@@ -17,7 +17,9 @@ use lookalike::online::{Answer, Compared, Length, MOST_COMPARED, Storing, Verdic
 use lookalike::page::{Body as PageBody, Markup, RawPage};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
-use utoipa::{IntoParams, ToSchema};
+use utoipa::openapi::schema::{AllOfBuilder, OneOfBuilder, SchemaType};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{IntoParams, PartialSchema, ToSchema};
 
 use crate::access::Rights;
 use crate::body::{self, Parts};
@@ -56,6 +58,27 @@ pub(crate) struct PageInput<'a> {
     /// Its text
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
+}
+
+/// The same for the description: exactly one of `html` and `text` is there.
+pub(crate) struct PageSchema;
+
+impl PartialSchema for PageSchema {
+    fn schema() -> RefOr<Schema> {
+        let has = |name: &str| {
+            let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
+            ObjectBuilder::new().property(name, text).required(name)
+        };
+        let either = OneOfBuilder::new().item(has("html")).item(has("text"));
+        let description = Some("A page: either html or text");
+        AllOfBuilder::new().description(description).item(PageInput::schema()).item(either).into()
+    }
+}
+
+impl ToSchema for PageSchema {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Page")
+    }
 }
 
 impl PageInput<'_> {
@@ -123,8 +146,6 @@ pub(crate) struct PageQuery {
 pub(crate) struct PageAnswer {
     /// Its id, if it was given one or is stored
     id: Option<String>,
-    /// New, or near or the same as pages that are stored
-    #[schema(inline)]
     verdict: VerdictName,
     /// The stored pages that it is like, at most ten, the most similar first
     of: Vec<NearPage>,
@@ -132,8 +153,6 @@ pub(crate) struct PageAnswer {
     stored: bool,
     /// Whether it took the place of a page with the same id
     replaced: bool,
-    /// Whether there is enough of it to go by: a short page is like its copies only, an empty one like nothing
-    #[schema(inline)]
     length: LengthName,
     /// Stored pages that are near by their fingerprints, and of which nothing else is stored that could confirm it
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -144,6 +163,7 @@ pub(crate) struct PageAnswer {
     explanation: Option<Explanation>,
 }
 
+/// New, or near or the same as pages that are stored
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum VerdictName {
@@ -152,6 +172,7 @@ enum VerdictName {
     Exact,
 }
 
+/// Whether there is enough of a page to go by: a short one is like its copies only, an empty one like nothing
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 enum LengthName {
@@ -302,7 +323,7 @@ fn check_rights(rights: Rights, store: StoreInput) -> Result<(), Problem> {
     path = "/v1/pages",
     tag = "pages",
     params(PageQuery),
-    request_body(content = inline(PageInput<'static>), content_type = "application/json"),
+    request_body(content = PageSchema, content_type = "application/json"),
     responses((status = 200, body = PageAnswer))
 )]
 pub(crate) async fn post(
@@ -480,7 +501,6 @@ pub(crate) struct StoredAnswer {
     /// The fingerprint, 16 hex digits; null for an empty page
     fingerprint: Option<String>,
     tokens: u32,
-    #[schema(inline)]
     length: LengthName,
     /// When it was stored, in seconds since 1970
     stored_at: u64,

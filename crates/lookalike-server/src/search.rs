@@ -13,8 +13,8 @@ use lookalike::refine::{Refiner, Relation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::body;
-use crate::pages::PageInput;
+use crate::body::{self, Object};
+use crate::pages::{PageInput, PageSchema};
 use crate::problem::{Kind, Problem};
 use crate::request::Chosen;
 use crate::{Service, reply};
@@ -126,17 +126,15 @@ pub(crate) async fn fingerprints(
 pub(crate) struct RefineInput<'a> {
     /// Each with its html or text
     #[serde(borrow)]
-    #[schema(min_items = 1, max_items = 1000, inline)]
-    results: Vec<PageInput<'a>>,
+    #[schema(min_items = 1, max_items = 1000, value_type = Vec<PageSchema>)]
+    results: Vec<Object<PageInput<'a>>>,
     /// Similarity from which results are near-duplicates; 0.7 where nothing is said (spotsigs: 0.25)
     #[schema(exclusive_minimum = 0, maximum = 1)]
     threshold: Option<f64>,
-    /// How near-duplicates are found
-    #[schema(inline)]
     method: Option<RefineMethod>,
 }
 
-/// Methods with a threshold between 0 and 1.
+/// How near-duplicates are found; bloom where nothing is said
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RefineMethod {
@@ -219,7 +217,7 @@ pub(crate) async fn refine(
     config.threshold = input.threshold.unwrap_or(config.threshold);
     let refiner = Refiner::new(config)?;
     let most = service.settings.limits.page_bytes;
-    let pages = input.results.iter().map(|result| result.page(most)).collect::<Result<Vec<_>, Problem>>()?;
+    let pages = input.results.iter().map(|result| result.0.page(most)).collect::<Result<Vec<_>, Problem>>()?;
     let folded = tokio::task::block_in_place(|| {
         let mut sketcher = refiner.sketcher();
         let sketches: Vec<_> = pages.iter().map(|page| Some(refiner.sketch(page, &mut sketcher))).collect();
@@ -257,11 +255,11 @@ pub(crate) async fn refine(
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompareInput<'a> {
     #[serde(borrow)]
-    #[schema(inline)]
-    left: PageInput<'a>,
+    #[schema(value_type = PageSchema)]
+    left: Object<PageInput<'a>>,
     #[serde(borrow)]
-    #[schema(inline)]
-    right: PageInput<'a>,
+    #[schema(value_type = PageSchema)]
+    right: Object<PageInput<'a>>,
 }
 
 /// What every method says of two pages
@@ -281,7 +279,7 @@ pub(crate) async fn compare_pages(
     let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
     let input: CompareInput<'_> = body::parse(&bytes)?;
     let most = service.settings.limits.page_bytes;
-    let (left, right) = (input.left.page(most)?, input.right.page(most)?);
+    let (left, right) = (input.left.0.page(most)?, input.right.0.page(most)?);
     let defaults = lookalike::config::Config::default();
     let common = collection.online.page_config().unwrap_or(&defaults);
     let compared = tokio::task::block_in_place(|| compare(&left, &right, common));

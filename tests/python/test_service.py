@@ -1,0 +1,569 @@
+"""The service as its clients meet it: answers, refusals, limits, tokens, crashes, a full disk."""
+
+import gzip
+import json
+import os
+import random
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from http.client import HTTPException
+
+import pytest
+from service import LOOKALIKE, Service, service, text
+
+JSON = {"Content-Type": "application/json"}
+NDJSON = {"Content-Type": "application/x-ndjson"}
+
+
+def lookalike(*arguments):
+    return subprocess.run([LOOKALIKE, *map(str, arguments)], capture_output=True, text=True)
+
+
+def problem(answer, status, kind):
+    """Whether an answer is a problem document of this kind."""
+    given, body = answer
+    assert given == status, answer
+    assert body["status"] == status and body["type"] == f"urn:lookalike:{kind}", body
+    assert body["title"] and len(body["detail"]) > 3, body
+    return body
+
+
+def test_answers(tmp_path):
+    with service(tmp_path / "seen") as running:
+        first = running.put({"url": "http://a.org/1", "text": text(1, 800)})
+        assert first["verdict"] == "new" and first["stored"] and first["id"] == "http://a.org/1"
+        near = running.check({"text": text(1, 800) + " and more"})
+        assert near["verdict"] == "near" and near["id"] is None and not near["stored"]
+        assert near["of"][0]["id"] == "http://a.org/1"
+        assert near["of"][0]["distance"] <= 3 and 0.9 < near["of"][0]["similarity"] <= 1
+        html = "<html><title>T</title><p>" + text(1, 800).replace(" ", " <b></b>") + "</html>"
+        exact = running.put({"id": "b", "html": html})
+        assert exact["verdict"] == "exact" and not exact["stored"]
+        assert running.put({"id": "b", "html": html}, "always")["stored"]
+        status, stored = running.call("GET", "/v1/pages/b")
+        assert status == 200 and stored["title"] == "T" and stored["tokens"] == 800
+        status, explained = running.call("POST", "/v1/pages?explain=true", {"text": text(2)})
+        assert "No stored fingerprint" in explained["explanation"]["why"]
+        found = running.call("POST", "/v1/fingerprints/query", {"fingerprints": [stored["fingerprint"]], "radius": 0})[1]
+        assert {row["id"] for row in found["matches"][0]["matches"]} == {"http://a.org/1", "b"}
+        assert running.call("DELETE", "/v1/pages/b")[0] == 204
+        problem(running.call("GET", "/v1/pages/b"), 404, "not-found")
+        # A page may have the name of another path.
+        running.put({"id": "batch", "text": text(3)})
+        assert running.call("GET", "/v1/pages/batch")[0] == 200
+        running.put({"id": "a/b ü?", "text": text(4)})
+        assert running.call("GET", "/v1/pages/a%2Fb%20%C3%BC%3F")[1]["id"] == "a/b ü?"
+
+
+def test_batches_are_streamed_both_ways(tmp_path):
+    with service(tmp_path / "seen") as running:
+        lines = [json.dumps({"id": f"p{number}", "text": text(number % 50)}) for number in range(100)]
+        lines[10] = "no json"
+        lines[20] = ""
+        connection = running.connection()
+        body = "\n".join(lines).encode()
+        connection.request("POST", "/v1/pages/batch?store=if_new", body, NDJSON)
+        answers = [json.loads(line) for line in connection.getresponse().read().splitlines()]
+        assert len(answers) == 99, "an empty line is no page"
+        assert answers[10]["type"] == "urn:lookalike:bad-json" and answers[10]["line"] == 11
+        verdicts = [answer.get("verdict") for answer in answers]
+        assert verdicts[:10] == ["new"] * 10 and verdicts[50:59] == ["exact"] * 9, verdicts
+        # The answer to a line comes before the next line is sent.
+        with socket.create_connection(running.host.split(":")) as raw:
+            raw.sendall(
+                b"POST /v1/pages/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+                b"Transfer-Encoding: chunked\r\n\r\n"
+            )
+            received = b""
+            for number in range(5):
+                line = json.dumps({"text": text(number)}).encode() + b"\n"
+                raw.sendall(b"%x\r\n%s\r\n" % (len(line), line))
+                while received.count(b'"verdict"') <= number:
+                    received += raw.recv(65536)
+            raw.sendall(b"0\r\n\r\n")
+
+
+@pytest.mark.parametrize("pack", ["gzip", "zstd"])
+def test_packed_bodies(tmp_path, pack):
+    with service(tmp_path / "seen") as running:
+        body = json.dumps({"id": "a", "text": text(1)}).encode()
+        packed = gzip.compress(body) if pack == "gzip" else subprocess.run(
+            ["zstd", "-c"], input=body, capture_output=True, check=True
+        ).stdout
+        headers = {**JSON, "Content-Encoding": pack}
+        assert running.call("POST", "/v1/pages?store=if_new", packed, headers)[1]["stored"]
+        assert running.call("POST", "/v1/pages/batch", packed, {**NDJSON, "Content-Encoding": pack})[0] == 200
+        bomb = b'{"text": "' + b"a" * (64 << 20) + b'"}'
+        bomb = gzip.compress(bomb) if pack == "gzip" else subprocess.run(
+            ["zstd", "-c"], input=bomb, capture_output=True, check=True
+        ).stdout
+        problem(running.call("POST", "/v1/pages", bomb, headers), 413, "too-large")
+        assert running.call("POST", "/v1/pages", packed[: len(packed) // 2], headers)[0] == 400
+
+
+LONG = "x" * 3000
+MALFORMED = {
+    "no body": ("POST", "/v1/pages", b"", JSON, 400, "bad-json"),
+    "no json": ("POST", "/v1/pages", b"hello", JSON, 400, "bad-json"),
+    "half": ("POST", "/v1/pages", b'{"text": "a', JSON, 400, "bad-json"),
+    "not utf-8": ("POST", "/v1/pages", b'{"text": "\xff\xfe"}', JSON, 400, "bad-json"),
+    "lone surrogate": ("POST", "/v1/pages", rb'{"text": "\ud800"}', JSON, 400, "bad-json"),
+    "a list": ("POST", "/v1/pages", b"[]", JSON, 400, "bad-json"),
+    "wrong type": ("POST", "/v1/pages", b'{"text": 7}', JSON, 400, "bad-json"),
+    "unknown field": ("POST", "/v1/pages", b'{"text": "a", "txt": "b"}', JSON, 400, "bad-json"),
+    "field twice": ("POST", "/v1/pages", b'{"text": "a", "text": "b"}', JSON, 400, "bad-json"),
+    "deep": ("POST", "/v1/pages", b'{"text":' + b"[" * 100000, JSON, 400, "bad-json"),
+    "neither": ("POST", "/v1/pages", b'{"id": "a"}', JSON, 422, "bad-field"),
+    "both": ("POST", "/v1/pages", b'{"html": "a", "text": "b"}', JSON, 422, "bad-field"),
+    "empty id": ("POST", "/v1/pages", b'{"id": "", "text": "b"}', JSON, 422, "bad-field"),
+    "long id": ("POST", "/v1/pages", json.dumps({"id": LONG, "text": "b"}).encode(), JSON, 422, "bad-field"),
+    "id with NUL": ("POST", "/v1/pages", rb'{"id": "a\u0000", "text": "b"}', JSON, 422, "bad-field"),
+    "no type": ("POST", "/v1/pages", b'{"text": "a"}', {}, 415, "unsupported-media"),
+    "text/plain": ("POST", "/v1/pages", b'{"text": "a"}', {"Content-Type": "text/plain"}, 415, "unsupported-media"),
+    "packed with br": ("POST", "/v1/pages", b"x", {**JSON, "Content-Encoding": "br"}, 415, "unsupported-media"),
+    "wrong store": ("POST", "/v1/pages?store=sometimes", b'{"text": "a"}', JSON, 400, "bad-request"),
+    "unknown parameter": ("POST", "/v1/pages?stor=never", b'{"text": "a"}', JSON, 400, "bad-request"),
+    "parameter twice": ("POST", "/v1/pages?store=never&store=always", b'{"text": "a"}', JSON, 400, "bad-request"),
+    "wrong method": ("PATCH", "/v1/pages", b"{}", JSON, 405, "method-not-allowed"),
+    "no such path": ("GET", "/v2/pages", None, {}, 404, "not-found"),
+    "no such page": ("GET", "/v1/pages/none", None, {}, 404, "not-found"),
+    "path not utf-8": ("GET", "/v1/pages/%ff", None, {}, 400, "bad-request"),
+    "no such collection": ("POST", "/v1/collections/none/pages", b'{"text": "a"}', JSON, 404, "no-such-collection"),
+    "collection outside": ("PUT", "/v1/collections/..%2F..%2Fetc", b"{}", JSON, 422, "bad-field"),
+    "collection of nonsense": ("PUT", "/v1/collections/x", b'{"ngram": 99}', JSON, 422, "bad-field"),
+    "language of nowhere": ("PUT", "/v1/collections/x", b'{"language": "xxx"}', JSON, 422, "bad-field"),
+    "fingerprint of 15 digits": (
+        "POST", "/v1/fingerprints/query", b'{"fingerprints": ["0123456789abcde"]}', JSON, 422, "bad-field",
+    ),
+    "signed fingerprint": (
+        "POST", "/v1/fingerprints/query", b'{"fingerprints": ["+123456789abcdef"]}', JSON, 422, "bad-field",
+    ),
+    "no fingerprints": ("POST", "/v1/fingerprints/query", b'{"fingerprints": []}', JSON, 422, "bad-field"),
+    "radius too large": (
+        "POST", "/v1/fingerprints/query", b'{"fingerprints": ["0123456789abcdef"], "radius": 9}', JSON, 422, "bad-field",
+    ),
+    "no results": ("POST", "/v1/refine", b'{"results": []}', JSON, 422, "bad-field"),
+    "threshold 2": ("POST", "/v1/refine", b'{"results": [{"text": "a"}], "threshold": 2}', JSON, 422, "bad-field"),
+    "one page": ("POST", "/v1/compare", b'{"left": {"text": "a"}}', JSON, 400, "bad-json"),
+    "no backups": ("POST", "/v1/backup", b"", {}, 409, "conflict"),
+    "other host": ("GET", "/v1/stats", None, {"Host": "evil.example"}, 403, "forbidden"),
+    "other config": ("GET", "/v1/stats", None, {"Lookalike-Config": "0"}, 409, "conflict"),
+}
+
+
+@pytest.fixture(scope="module")
+def shared(tmp_path_factory):
+    with service(tmp_path_factory.mktemp("shared") / "seen") as running:
+        yield running
+
+
+@pytest.mark.parametrize("case", MALFORMED)
+def test_malformed_requests_are_told_what_is_wrong(shared, case):
+    method, path, body, headers, status, kind = MALFORMED[case]
+    problem(shared.call(method, path, body, headers), status, kind)
+
+
+def raw(running, request, patience=20):
+    """Everything that comes back for some bytes."""
+    with socket.create_connection(running.host.split(":"), timeout=patience) as connection:
+        connection.sendall(request)
+        received = b""
+        while part := connection.recv(65536):
+            received += part
+            if b"\r\n\r\n" in received:
+                break
+        return received
+
+
+@pytest.mark.parametrize(
+    "request_bytes, status",
+    [
+        (b"GET /" + b"a" * 40000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", (414, 431, 400)),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 40000 + b"\r\n\r\n", (431, 400)),
+        (b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n" + b"X: a\r\n" * 200 + b"\r\n", (431, 400)),
+        (b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n", (400,)),
+        (b"POST /v1/pages HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n", (400,)),
+    ],
+)
+def test_what_is_no_request(shared, request_bytes, status):
+    assert int(raw(shared, request_bytes).split(b" ")[1]) in status
+    assert shared.call("GET", "/healthz")[0] == 200
+
+
+def test_large_pages_and_batches(tmp_path):
+    settings = tmp_path / "service.toml"
+    settings.write_text('[limits]\npage = "100KB"\nbody = "200KB"\nbatch_lines = 5\n')
+    with service(tmp_path / "seen", "--config", settings) as running:
+        body = problem(running.call("POST", "/v1/pages", {"text": "a " * 60_000}), 413, "too-large")
+        assert "100000" in body["detail"]
+        problem(running.call("POST", "/v1/pages", {"text": "a " * 600_000}), 413, "too-large")
+        status, answer = running.call("POST", "/v1/pages/batch", b'{"text": "one"}\n' * 9, NDJSON)
+        lines = [json.loads(line) for line in answer.splitlines()]
+        assert len(lines) == 6 and lines[5]["type"] == "urn:lookalike:too-large"
+        status, answer = running.call("POST", "/v1/pages/batch", b"a" * 900_000, NDJSON)
+        assert json.loads(answer)["type"] == "urn:lookalike:too-large"
+
+
+def test_tokens(tmp_path):
+    (tmp_path / "tokens").write_text("read reader-reader-reader\nwrite writer-writer-writer\n")
+    refused = lookalike("serve", tmp_path / "seen", "--listen", "0.0.0.0:0")
+    assert refused.returncode == 2 and "--tokens" in refused.stderr
+    read, write = ({"Authorization": f"Bearer {name}"} for name in ["reader-reader-reader", "writer-writer-writer"])
+    for options in [
+        {"arguments": ("--tokens", tmp_path / "tokens")},
+        {"arguments": (), "environment": {"LOOKALIKE_TOKENS": (tmp_path / "tokens").read_text().replace("\n", ",")}},
+    ]:
+        arguments = options.pop("arguments")
+        with service(tmp_path / "seen", *arguments, **options) as running:
+            page = json.dumps({"id": "a", "text": text(1)})
+            problem(running.call("POST", "/v1/pages", page, JSON), 401, "unauthorized")
+            problem(running.call("GET", "/metrics"), 401, "unauthorized")
+            problem(running.call("GET", "/v1/stats", headers={"Authorization": "Bearer x"}), 401, "unauthorized")
+            assert running.call("POST", "/v1/pages", page, {**JSON, **read})[0] == 200
+            for call in [
+                ("POST", "/v1/pages?store=always", page, JSON),
+                ("POST", "/v1/pages/batch?store=if_new", page, NDJSON),
+                ("DELETE", "/v1/pages/a", None, {}),
+                ("PUT", "/v1/collections/x", "{}", JSON),
+                ("POST", "/v1/backup", None, {}),
+            ]:
+                problem(running.call(*call[:3], {**call[3], **read}), 403, "forbidden")
+            assert running.call("POST", "/v1/pages?store=always", page, {**JSON, **write})[0] == 200
+            assert running.call("GET", "/healthz")[0] == 200 and running.call("GET", "/openapi.json")[0] == 200
+
+
+def test_collections_are_apart_and_guarded(tmp_path):
+    directory = tmp_path / "seen"
+    settings = tmp_path / "service.toml"
+    settings.write_text('[collections.news]\nlanguage = "deu"\nngram = 3\nradius = 4\n')
+    with service(directory, "--config", settings) as running:
+        running.put({"id": "a", "text": text(1)})
+        status, answer = running.call("POST", "/v1/collections/news/pages?store=if_new", {"id": "a", "text": text(1)})
+        assert answer["verdict"] == "new"
+        assert running.call("PUT", "/v1/collections/more", {"threshold": 0.8})[0] == 201
+        assert running.call("PUT", "/v1/collections/more", {"threshold": 0.8})[0] == 200
+        problem(running.call("PUT", "/v1/collections/more", {"threshold": 0.7}), 409, "conflict")
+        names = [one["name"] for one in running.call("GET", "/v1/collections")[1]["collections"]]
+        assert names == ["default", "more", "news"]
+        news = running.call("GET", "/v1/collections/news")[1]
+        assert news["config"]["language"] == "deu" and news["config"]["radius"] == 4 and news["rows"] == 1
+        meant = {"Lookalike-Config": news["config_hash"]}
+        assert running.call("GET", "/v1/collections/news/stats", headers=meant)[0] == 200
+        problem(running.call("GET", "/v1/stats", headers=meant), 409, "conflict")
+        running.stop()
+    # Each is an index of its own; others are found again without being named.
+    assert lookalike("index", "verify", directory / "collections" / "news").returncode == 0
+    with service(directory) as running:
+        assert running.call("GET", "/v1/collections/more/stats")[0] == 200
+    settings.write_text("[collections.news]\nradius = 3\n")
+    refused = lookalike("serve", directory, "--config", settings, "--listen", "127.0.0.1:0")
+    assert refused.returncode != 0 and "news" in refused.stderr
+
+
+def test_one_of_many_is_new(tmp_path):
+    """Sixteen clients send like pages at the same moment; one is stored."""
+    with service(tmp_path / "seen") as running:
+        for round_number in range(10):
+            barrier, answers = threading.Barrier(16), []
+            # Words that stand for nothing make them different, and no more.
+            page = text(round_number, 300)
+
+            def send(number):
+                connection = running.connection()
+                connection.connect()
+                barrier.wait()
+                answers.append(running.put({"id": f"{round_number}-{number}", "text": page + " of the" * number}, connection=connection))
+
+            threads = [threading.Thread(target=send, args=(number,)) for number in range(16)]
+            [thread.start() for thread in threads]
+            [thread.join() for thread in threads]
+            stored = [answer for answer in answers if answer["stored"]]
+            assert len(stored) == 1, answers
+            assert {answer["of"][0]["id"] for answer in answers if not answer["stored"]} == {stored[0]["id"]}
+
+
+def test_killed_again_and_again(tmp_path):
+    """Whatever was acknowledged is there after SIGKILL, once; nothing else is twice."""
+    directory, rounds, writers = tmp_path / "seen", 25, 8
+    chance = random.Random(7)
+    acknowledged, numbers, lock = {}, iter(range(10**9)), threading.Lock()
+
+    def write(running):
+        connection = running.connection()
+        while True:
+            with lock:
+                number = next(numbers)
+            try:
+                answer = running.put({"id": f"p{number}", "text": text(number)}, connection=connection)
+            except (OSError, ValueError, AssertionError, HTTPException):
+                return
+            assert answer["stored"], answer
+            with lock:
+                acknowledged[number] = answer["id"]
+
+    for round_number in range(rounds):
+        running = Service(directory)
+        # All that was acknowledged in the round before, and some of what was before that.
+        with lock:
+            known = sorted(acknowledged)
+        some = known[-200:] + chance.sample(known, min(50, len(known)))
+        connection = running.connection()
+        for number in some:
+            answer = running.check({"text": text(number)}, connection)
+            assert [near["id"] for near in answer["of"]] == [f"p{number}"], (round_number, number, answer)
+        threads = [threading.Thread(target=write, args=(running,)) for _ in range(writers)]
+        [thread.start() for thread in threads]
+        before = len(acknowledged)
+        wanted = before + chance.randrange(1, 300)
+        while len(acknowledged) < wanted and running.process.poll() is None:
+            time.sleep(0.001)
+        running.kill()
+        [thread.join() for thread in threads]
+        assert len(acknowledged) >= wanted, "the service ended by itself"
+    with service(directory) as running:
+        connection = running.connection()
+        for number in acknowledged:
+            assert running.call("GET", f"/v1/pages/p{number}", connection=connection)[0] == 200
+            answer = running.check({"text": text(number)}, connection)
+            assert [near["id"] for near in answer["of"]] == [f"p{number}"], answer
+        rows = running.call("GET", "/v1/stats", connection=connection)[1]["rows"]
+        assert len(acknowledged) <= rows <= len(acknowledged) + rounds * writers
+        connection.close()
+        running.stop()
+    verified = lookalike("index", "verify", directory)
+    assert verified.returncode == 0, verified.stderr
+    assert json.loads(lookalike("index", "stats", directory, "--json").stdout)["rows"] == rows
+
+
+def test_others_keep_out_while_it_is_served(tmp_path):
+    directory = tmp_path / "seen"
+    with service(directory) as running:
+        running.put({"id": "a", "text": text(1)})
+        for command in [
+            ("index", "stats", directory),
+            ("index", "query", directory, "0123456789abcdef"),
+            ("index", "compact", directory),
+            ("serve", directory, "--listen", "127.0.0.1:0"),
+        ]:
+            refused = lookalike(*command)
+            assert refused.returncode == 1 and "server" in refused.stderr, (command, refused.stderr)
+        running.kill()
+    # After a crash, whoever reads sees what the store has.
+    assert json.loads(lookalike("index", "stats", directory, "--json").stdout)["rows"] == 1
+    assert lookalike("index", "compact", directory).returncode == 0
+    with service(directory) as running:
+        assert running.check({"text": text(1)})["verdict"] == "exact"
+
+
+def test_backup_of_an_index_in_use(tmp_path):
+    with service(tmp_path / "seen", "--backups", tmp_path / "copies") as running:
+        for number in range(300):
+            running.put({"id": f"p{number}", "text": text(number)})
+        running.call("DELETE", "/v1/pages/p7")
+        status, copy = running.call("POST", "/v1/backup")
+        assert status == 201 and copy["pages"] == 299, copy
+        running.put({"id": "later", "text": text(1000)})
+    place = tmp_path / "copies" / copy["name"]
+    assert lookalike("index", "verify", place).returncode == 0
+    with service(place) as running:
+        assert running.check({"text": text(8)})["of"][0]["id"] == "p8"
+        assert running.check({"text": text(7)})["verdict"] == "new"
+        assert running.check({"text": text(1000)})["verdict"] == "new"
+
+
+def test_a_stop_finishes_what_was_accepted(tmp_path):
+    directory = tmp_path / "seen"
+    with service(directory) as running:
+        with socket.create_connection(running.host.split(":")) as connection:
+            body = json.dumps({"id": "a", "text": text(1)}).encode()
+            head = (
+                "POST /v1/pages?store=if_new HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                f"Content-Length: {len(body)}\r\n\r\n"
+            )
+            connection.sendall(head.encode() + body[:10])
+            assert running.check({"text": "another is served meanwhile"})["verdict"] == "new"
+            running.process.terminate()
+            # It takes no connections any more, but this one is finished.
+            while True:
+                try:
+                    socket.create_connection(running.host.split(":"), timeout=5).close()
+                except OSError:
+                    break
+            connection.sendall(body[10:])
+            answer = b""
+            while part := connection.recv(65536):
+                answer += part
+        assert b'"stored":true' in answer, answer
+        assert running.process.wait(timeout=60) == 0
+    assert json.loads(lookalike("index", "stats", directory, "--json").stdout)["rows"] == 1
+
+
+def test_idle_and_slow_clients_do_not_stop_a_healthy_one(tmp_path):
+    settings = tmp_path / "service.toml"
+    settings.write_text("[limits]\nrequest_seconds = 3\nidle_seconds = 3\n")
+    with service(tmp_path / "seen", "--config", settings) as running:
+        address = running.host.split(":")
+        idle = [socket.create_connection(address) for _ in range(1000)]
+        slow = [socket.create_connection(address) for _ in range(200)]
+        for number, connection in enumerate(slow):
+            if number % 2:
+                connection.sendall(b"POST /v1/pages HTTP/1.1\r\nHost: localh")
+            else:
+                connection.sendall(
+                    b"POST /v1/pages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                    b"Content-Length: 1000\r\n\r\n{"
+                )
+        ended = threading.Event()
+
+        def dribble():
+            while not ended.wait(0.2):
+                for connection in slow:
+                    try:
+                        connection.sendall(b" ")
+                    except OSError:
+                        pass
+
+        dribbling = threading.Thread(target=dribble)
+        dribbling.start()
+        connection = running.connection()
+        for number in range(300):
+            assert running.put({"id": str(number), "text": text(number)}, connection=connection)["stored"]
+        # All of them are cut off, though the slow ones send all the time.
+        for other in idle + slow:
+            other.settimeout(30)
+            try:
+                while other.recv(65536):
+                    pass
+            except ConnectionError:
+                pass
+            other.close()
+        ended.set()
+        dribbling.join()
+        assert running.check({"text": text(5)})["verdict"] == "exact"
+
+
+def test_too_many_at_once_are_refused(tmp_path):
+    settings = tmp_path / "service.toml"
+    settings.write_text("[limits]\nrequests = 2\n")
+    with service(tmp_path / "seen", "--config", settings) as running:
+        head = b"POST /v1/pages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n"
+        held = [socket.create_connection(running.host.split(":")) for _ in range(2)]
+        [connection.sendall(head) for connection in held]
+        while running.call("GET", "/v1/stats")[0] == 200:
+            pass
+        problem(running.call("GET", "/v1/stats"), 503, "too-busy")
+        assert running.headers["retry-after"] == "1"
+        assert running.call("GET", "/healthz")[0] == 200
+        for connection in held:
+            connection.sendall(b'{"text": "abc"}')
+            assert b"200 OK" in connection.recv(65536)
+        assert running.call("GET", "/v1/stats")[0] == 200
+
+
+def test_numbers_and_request_ids(tmp_path):
+    with service(tmp_path / "seen", quiet=False) as running:
+        running.put({"id": "a", "text": text(1)})
+        running.call("GET", "/v1/stats", headers={"X-Request-Id": "mine-17"})
+        assert running.headers["x-request-id"] == "mine-17"
+        running.call("GET", "/v1/stats", headers={"X-Request-Id": "bad id\t"})
+        assert running.headers["x-request-id"] != "bad id\t"
+        assert running.headers["x-content-type-options"] == "nosniff"
+        assert "access-control-allow-origin" not in running.headers
+        numbers = running.call("GET", "/metrics")[1].decode()
+        for name in [
+            'lookalike_requests_total{route="/v1/pages",method="POST",status="2xx"} 1',
+            'lookalike_request_seconds_bucket{route="/v1/pages",method="POST",le="+Inf"} 1',
+            'lookalike_rows{collection="default"} 1',
+            'lookalike_sync_groups_total{collection="default"} 1',
+            "lookalike_sync_seconds_total",
+            "lookalike_merges_total",
+            'lookalike_pages_total{collection="default",verdict="new"} 1',
+        ]:
+            assert name in numbers, name
+        said = running.stop()
+        assert "POST /v1/pages?store=if_new 200" in said and "mine-17" in said
+
+
+def can_mount():
+    tried = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
+    return tried.returncode == 0
+
+
+def test_a_full_disk(tmp_path):
+    """Inserts fail with 507 and questions are answered; when there is room again, inserts work in the same process."""
+    if not can_mount():
+        pytest.skip("no small file system can be mounted here: unshare -rm is not permitted")
+    place = tmp_path / "small"
+    place.mkdir()
+    # A file system of 24 MiB that only the service sees; it is filled and emptied through /proc.
+    wrapper = ("unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=24m tmpfs {place} && exec "$@"', "sh")
+    with service(place / "seen", wrapper=wrapper) as running:
+        small = f"/proc/{running.process.pid}/root{place}"
+        for number in range(50):
+            assert running.put({"id": f"p{number}", "text": text(number)})["stored"]
+        filler = os.path.join(small, "filler")
+        with pytest.raises(OSError):
+            with open(filler, "wb", buffering=0) as file:
+                while True:
+                    file.write(b"x" * 4096)
+        refused = 0
+        for number in range(50, 200):
+            status, answer = running.call("POST", "/v1/pages?store=if_new", {"id": f"p{number}", "text": text(number)})
+            assert status in (200, 507), answer
+            if status == 507:
+                problem((status, answer), 507, "storage-full")
+                refused += 1
+            assert running.check({"text": text(7)})["of"][0]["id"] == "p7", "questions are answered"
+            assert running.call("GET", "/v1/pages/p9")[0] == 200
+        assert refused > 50
+        assert running.call("GET", "/v1/stats")[1]["problems"]
+        pid = running.process.pid
+        os.remove(filler)
+        for number in range(200, 260):
+            assert running.put({"id": f"p{number}", "text": text(number)})["stored"]
+        stats = running.call("GET", "/v1/stats")[1]
+        assert stats["reopened"] >= 1 and not stats["problems"] and running.process.pid == pid
+        for number in [*range(50), *range(200, 260)]:
+            assert [near["id"] for near in running.check({"text": text(number)})["of"]] == [f"p{number}"]
+        running.stop()
+
+
+def test_damage_is_named_and_the_rest_is_served(tmp_path):
+    directory = tmp_path / "seen"
+    for first in (0, 300):
+        with service(directory) as running:
+            for number in range(first, first + 300):
+                running.put({"id": f"p{number}", "text": text(number)})
+            running.stop()
+    segment = sorted(directory.glob("segment-*.seg"))[0]
+    damaged = bytearray(segment.read_bytes())
+    damaged[-30] ^= 1
+    segment.write_bytes(damaged)
+    refused = lookalike("serve", directory, "--listen", "127.0.0.1:0")
+    assert refused.returncode == 1 and segment.name in refused.stderr and "--skip-damaged" in refused.stderr
+    with service(directory, "--skip-damaged") as running:
+        assert running.check({"text": text(300)})["verdict"] == "exact"
+        problem(running.call("POST", "/v1/pages?store=always", {"text": text(1)}), 503, "read-only")
+        assert segment.name in running.call("GET", "/v1/stats")[1]["problems"][0]
+
+
+def test_wrong_settings_are_told(tmp_path):
+    for arguments, word in [
+        (("--listen", "nowhere"), "--listen"),
+        (("--config", tmp_path / "none.toml"), "none.toml"),
+        (("--tokens", tmp_path / "none"), "none"),
+    ]:
+        refused = lookalike("serve", tmp_path / "seen", *arguments)
+        assert refused.returncode != 0 and word in refused.stderr, refused.stderr
+    with service(tmp_path / "seen") as running:
+        taken = lookalike("serve", tmp_path / "other", "--listen", running.host)
+        assert taken.returncode == 2 and running.host in taken.stderr, taken.stderr
+    strange = tmp_path / "strange"
+    strange.mkdir()
+    (strange / "holiday.jpg").write_text("x")
+    refused = lookalike("serve", strange, "--listen", "127.0.0.1:0")
+    assert refused.returncode == 2 and "other things" in refused.stderr
+    shutil.rmtree(strange)
