@@ -6,6 +6,7 @@ mod hamming;
 mod labelled_tables;
 mod peers;
 mod refine;
+mod service;
 mod sketching;
 
 use std::fs::File;
@@ -90,6 +91,14 @@ enum Command {
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
     Scopes,
+    /// The service under load: CPU of a check, latencies, durable inserts, memory
+    Service(service::ServiceArguments),
+    /// A server that only parses, for `service`
+    #[command(hide = true)]
+    ServiceParser {
+        /// The index that is asked
+        index: Option<PathBuf>,
+    },
     /// Sketching alone, one thread, as a multiple of mixing each token's hash once more
     Sketching,
 }
@@ -105,6 +114,8 @@ fn main() -> Result<()> {
         Command::Refine { work } => refine::run(&work),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
+        Command::Service(arguments) => service::run(&arguments),
+        Command::ServiceParser { index } => service::parser(index),
         Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
     }

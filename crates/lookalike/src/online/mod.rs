@@ -482,17 +482,15 @@ impl Shared {
         let mut seen = HashSet::new();
         for candidate in near.into_iter().chain(found.matches) {
             let id = candidate.id.to_string();
-            let known = match pending.pages.get(&id) {
-                Some(page) => page.clone().map_or(Known::Gone, Known::Page),
-                None => self.page(&id)?.map_or(Known::Nothing, Known::Page),
+            let page = match pending.pages.get(&id) {
+                Some(None) => continue,
+                Some(Some(page)) => Some(page.clone()),
+                None => self.page(&id)?,
             };
-            let page = match known {
-                // Rows of what was replaced or deleted a moment ago.
-                Known::Gone => continue,
-                Known::Page(page) if page.fingerprint != Some(candidate.fingerprint) => continue,
-                Known::Page(page) => Some(page),
-                Known::Nothing => None,
-            };
+            // Rows of what was replaced a moment ago.
+            if page.as_ref().is_some_and(|page| page.fingerprint != Some(candidate.fingerprint)) {
+                continue;
+            }
             if !seen.insert(id.clone()) {
                 continue;
             }
@@ -518,14 +516,6 @@ impl Shared {
         };
         Ok(answer)
     }
-}
-
-/// What is known of a candidate.
-enum Known {
-    Page(StoredPage),
-    Gone,
-    /// It was put into the index without a sketch.
-    Nothing,
 }
 
 #[cfg(test)]

@@ -172,7 +172,11 @@ fn pages_are_replaced_and_removed() {
     online.close().unwrap();
     let index = Index::open(directory.path(), OpenOptions::default()).unwrap();
     let mut ids = Vec::new();
-    index.reader().for_each_row(&mut |_, id| Ok(ids.push(id.to_string()))).unwrap();
+    let mut take = |_, id: &Id| {
+        ids.push(id.to_string());
+        Ok(())
+    };
+    index.reader().for_each_row(&mut take).unwrap();
     ids.sort();
     assert_eq!(ids.len(), 2, "{ids:?}");
 }

@@ -167,8 +167,10 @@ pub const FUNCTION_WORDS: [(Lang, &str); 14] = [
     ),
 ];
 
-/// Stems that are remembered at a time.
-const MOST_KNOWN: usize = 1 << 15;
+/// Bits of a token that say where its stem is remembered: 256 KiB of words stay close to the processor.
+const KNOWN_BITS: u32 = 14;
+/// Stands for the stem of a stop word.
+const STOP: Token = Token::MAX;
 
 type TokenSet = HashSet<Token, BuildHasherDefault<TokenHasher>>;
 
@@ -176,8 +178,8 @@ type TokenSet = HashSet<Token, BuildHasherDefault<TokenHasher>>;
 pub struct LanguageWords {
     stop_words: TokenSet,
     stemmer: Option<Stemmer>,
-    /// Words met before: most words of a page are.
-    known: HashMap<Token, Option<Token>, BuildHasherDefault<TokenHasher>>,
+    /// Words met before, with their stems: most words of a page are. One takes the place of another.
+    known: Vec<(Token, Token)>,
 }
 
 impl LanguageWords {
@@ -190,7 +192,7 @@ impl LanguageWords {
         LanguageWords {
             stop_words: stop_words.into_iter().collect(),
             stemmer: language.and_then(stemming).map(Stemmer::create),
-            known: HashMap::default(),
+            known: vec![(0, STOP); 1 << KNOWN_BITS],
         }
     }
 
@@ -201,15 +203,12 @@ impl LanguageWords {
         let Some(stemmer) = &self.stemmer else {
             return (!self.stop_words.contains(&token)).then_some(token);
         };
-        if let Some(known) = self.known.get(&token) {
-            return *known;
+        let known = &mut self.known[usize::try_from(token >> (64 - KNOWN_BITS)).unwrap_or(0)];
+        if known.0 != token {
+            let is_stop = self.stop_words.contains(&token);
+            *known = (token, if is_stop { STOP } else { term_token(stemmer.stem(word).as_bytes()) });
         }
-        let stem = (!self.stop_words.contains(&token)).then(|| term_token(stemmer.stem(word).as_bytes()));
-        if self.known.len() >= MOST_KNOWN {
-            self.known.clear();
-        }
-        self.known.insert(token, stem);
-        stem
+        (known.1 != STOP).then_some(known.1)
     }
 }
 

@@ -1,0 +1,362 @@
+//! The service under load: CPU of a check against what it cannot do without, latencies, durable inserts, memory.
+//!
+//! One run: the index with its rows, the library alone on the same pages, a handler that only parses the same bodies,
+//! one that parses and calls the library, then the service. CPU times are those of the processes, as the system counts them.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, ensure};
+use clap::Args;
+use lookalike::config::{Config, Method};
+use lookalike::index::{Id, Index, IndexConfig, OpenOptions, pages};
+use lookalike::method::Plan;
+use lookalike::page::{Body, Markup, RawPage};
+use lookalike::report::run::cpu_seconds;
+use lookalike::sketch::sketcher::Sketcher;
+use lookalike_bench::corpus::{Corpus, CorpusPlan, Random};
+
+#[derive(Debug, Args)]
+pub(crate) struct ServiceArguments {
+    /// Rows in the index
+    #[arg(long, default_value_t = 10_000_000)]
+    rows: u64,
+    /// Connections
+    #[arg(long, default_value_t = 64)]
+    connections: usize,
+    /// Seconds for each measurement
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Seconds of checks during which memory is watched
+    #[arg(long, default_value_t = 600)]
+    soak: u64,
+    /// The command line that is measured
+    #[arg(long, default_value = "target/release/lookalike")]
+    lookalike: PathBuf,
+    /// Where the index goes
+    #[arg(long, default_value = "target/bench")]
+    work: PathBuf,
+}
+
+/// Bytes of a page.
+const PAGE_BYTES: usize = 8192;
+const RADIUS: u32 = 3;
+
+/// Pages that are like no other: paragraphs of generated documents, in an order of their own.
+struct Pages {
+    paragraphs: Vec<String>,
+}
+
+impl Pages {
+    fn new() -> Result<Pages> {
+        let mut lines = Vec::new();
+        Corpus::new(CorpusPlan { documents: 4000, seed: 11, ..CorpusPlan::default() }).write(&mut lines)?;
+        let mut paragraphs = Vec::new();
+        for line in lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
+            let document: serde_json::Value = serde_json::from_slice(line)?;
+            let words: Vec<&str> = document["text"].as_str().unwrap_or_default().split_whitespace().collect();
+            paragraphs.extend(words.chunks_exact(120).map(|words| words.join(" ")));
+        }
+        Ok(Pages { paragraphs })
+    }
+
+    /// Page number `number`.
+    fn html(&self, number: u64) -> String {
+        let mut random = Random(number.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1);
+        let mut html = format!("<html><head><title>Page {number}</title></head><body>");
+        while html.len() < PAGE_BYTES {
+            html.push_str("<p>");
+            html.push_str(&self.paragraphs[random.below(self.paragraphs.len())]);
+            html.push_str("</p>\n");
+        }
+        html.push_str("</body></html>");
+        html
+    }
+
+    fn body(&self, number: u64) -> Vec<u8> {
+        serde_json::to_vec(
+            &serde_json::json!({ "url": format!("http://a.example/{number}"), "html": self.html(number) }),
+        )
+        .unwrap_or_default()
+    }
+}
+
+/// What a load did.
+struct Load {
+    requests: u64,
+    seconds: f64,
+    /// Of the server, for each request.
+    cpu_microseconds: f64,
+    /// Sorted, in microseconds.
+    latencies: Vec<u32>,
+}
+
+impl Load {
+    /// The latency that so many percent of the requests do not exceed.
+    fn percentile(&self, percent: usize) -> f64 {
+        let at = self.latencies.len().saturating_sub(1) * percent / 100;
+        f64::from(self.latencies.get(at).copied().unwrap_or(0))
+    }
+
+    fn rate(&self) -> f64 {
+        self.requests as f64 / self.seconds
+    }
+}
+
+/// CPU seconds that a process has used.
+fn cpu_of(pid: u32) -> Result<f64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat"))?;
+    let fields: Vec<&str> = stat.rsplit(") ").next().unwrap_or_default().split(' ').collect();
+    let ticks = |at: usize| fields.get(at).and_then(|field| field.parse::<u64>().ok()).context("/proc/…/stat");
+    // In hundredths of a second on every Linux.
+    Ok((ticks(11)? + ticks(12)?) as f64 / 100.0)
+}
+
+/// Anonymous memory of a process, and all of it that is in memory, in MiB.
+fn memory_of(pid: u32) -> Result<(f64, f64)> {
+    let status = fs::read_to_string(format!("/proc/{pid}/status"))?;
+    let field = |name: &str| {
+        let line = status.lines().find(|line| line.starts_with(name)).unwrap_or_default();
+        line.split_whitespace().nth(1).and_then(|kib| kib.parse::<f64>().ok()).unwrap_or(0.0) / 1024.0
+    };
+    Ok((field("RssAnon:"), field("VmRSS:")))
+}
+
+/// A server that says its address on standard output.
+struct Server {
+    process: Child,
+    address: String,
+}
+
+impl Server {
+    fn start(command: &mut Command) -> Result<Server> {
+        let mut process = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn()?;
+        let mut address = String::new();
+        BufReader::new(process.stdout.take().context("standard output")?).read_line(&mut address)?;
+        let address = address.trim().trim_start_matches("http://").to_owned();
+        ensure!(!address.is_empty(), "the server did not start");
+        loop {
+            let mut stream = TcpStream::connect(&address)?;
+            stream.write_all(b"GET /readyz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+            let mut answer = String::new();
+            stream.read_to_string(&mut answer)?;
+            if answer.contains(" 200 ") {
+                return Ok(Server { process, address });
+            }
+        }
+    }
+
+    /// Sends pages over many connections for some time; numbers are taken from `next`.
+    fn load(&self, pages: &Pages, path: &str, connections: usize, seconds: u64, next: &AtomicU64) -> Result<Load> {
+        let (cpu, start) = (cpu_of(self.process.id())?, Instant::now());
+        let is_over = AtomicBool::new(false);
+        let all: Vec<Result<Vec<u32>>> = std::thread::scope(|scope| {
+            let work = || {
+                let mut stream = TcpStream::connect(&self.address)?;
+                stream.set_nodelay(true)?;
+                let (mut latencies, mut received) = (Vec::new(), vec![0; 65536]);
+                while !is_over.load(Ordering::Relaxed) {
+                    let body = pages.body(next.fetch_add(1, Ordering::Relaxed));
+                    let head = format!(
+                        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                        body.len()
+                    );
+                    let mut request = head.into_bytes();
+                    request.extend_from_slice(&body);
+                    let sent = Instant::now();
+                    stream.write_all(&request)?;
+                    let mut filled = 0;
+                    // Answers are small and have a length.
+                    loop {
+                        let count = stream.read(&mut received[filled..])?;
+                        ensure!(count > 0, "the server closed the connection");
+                        filled += count;
+                        if is_whole(&received[..filled]) {
+                            break;
+                        }
+                    }
+                    ensure!(received.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&received[..filled]));
+                    latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+                }
+                Ok(latencies)
+            };
+            let threads: Vec<_> = (0..connections).map(|_| scope.spawn(work)).collect();
+            std::thread::sleep(Duration::from_secs(seconds));
+            is_over.store(true, Ordering::Relaxed);
+            threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a client failed"))?).collect()
+        });
+        let seconds = start.elapsed().as_secs_f64();
+        let cpu = cpu_of(self.process.id())? - cpu;
+        let mut latencies = all.into_iter().collect::<Result<Vec<_>>>()?.concat();
+        latencies.sort_unstable();
+        let requests = latencies.len() as u64;
+        Ok(Load { requests, seconds, cpu_microseconds: cpu * 1e6 / requests as f64, latencies })
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // It may be gone already.
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// Whether the whole answer is there.
+fn is_whole(answer: &[u8]) -> bool {
+    let Some(end) = answer.windows(4).position(|bytes| bytes == b"\r\n\r\n") else { return false };
+    let head = String::from_utf8_lossy(&answer[..end]).to_ascii_lowercase();
+    let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+    length.is_some_and(|length| answer.len() >= end + 4 + length)
+}
+
+fn build(directory: &Path, rows: u64) -> Result<()> {
+    let config = IndexConfig::pages(Config::for_method(Method::Simhash), RADIUS);
+    let index = Index::create(directory, config, 4 << 30, true)?;
+    let mut bulk = index.bulk()?;
+    let mut random = Random(3);
+    for row in 0..rows {
+        bulk.push(random.number(), &Id::from(format!("r{row}").as_str()))?;
+    }
+    bulk.finish()?;
+    Ok(())
+}
+
+/// CPU microseconds that the library takes for a check: sketch and query.
+fn library(directory: &Path, pages: &Pages) -> Result<(f64, f64)> {
+    let config = Config::for_method(Method::Simhash);
+    let plan = Plan::new(&config);
+    let mut sketcher = Sketcher::new(&plan, &config);
+    let index = Index::open(directory, OpenOptions::default())?;
+    let texts: Vec<String> = (0..10_000).map(|number| pages.html(1 << 40 | number)).collect();
+    let mut fingerprints = Vec::new();
+    let now = || cpu_seconds().context("CPU time");
+    let start = now()?;
+    for text in &texts {
+        let page = RawPage::new(Body::Text(text.into()), Markup::Html);
+        fingerprints.extend(pages::stored_page(&page, &mut sketcher, &config).fingerprint);
+    }
+    let sketched = now()?;
+    let mut found = 0;
+    for &fingerprint in &fingerprints {
+        found += index.reader().query(fingerprint, RADIUS, 64)?.count;
+    }
+    let asked = now()?;
+    ensure!(found < 100, "the pages are like those in the index");
+    let microseconds = |seconds: f64| seconds * 1e6 / texts.len() as f64;
+    Ok((microseconds(sketched - start), microseconds(asked - sketched)))
+}
+
+/// Measures and prints.
+pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
+    let mut out = io::stdout().lock();
+    let directory = arguments.work.join("service");
+    fs::create_dir_all(&arguments.work)?;
+    let pages = Pages::new()?;
+    build(&directory, arguments.rows)?;
+    writeln!(
+        out,
+        "{} rows, pages of {} bytes, {} connections\n",
+        arguments.rows,
+        pages.html(1).len(),
+        arguments.connections
+    )?;
+    let next = AtomicU64::new(1);
+    let load =
+        |server: &Server, path: &str, seconds: u64| server.load(&pages, path, arguments.connections, seconds, &next);
+
+    let (sketch, query) = library(&directory, &pages)?;
+    let bare = |index: Option<&Path>| {
+        let server = Server::start(Command::new(std::env::current_exe()?).arg("service-parser").args(index))?;
+        load(&server, "/", 3)?;
+        load(&server, "/", arguments.seconds)
+    };
+    let parsed = bare(None)?;
+    let called = bare(Some(&directory))?;
+    let service = Server::start(
+        Command::new(&arguments.lookalike).arg("serve").arg(&directory).args(["--listen", "127.0.0.1:0"]),
+    )?;
+    load(&service, "/v1/pages", 5)?;
+    let checked = load(&service, "/v1/pages", arguments.seconds)?;
+    let floor = parsed.cpu_microseconds + sketch + query;
+    writeln!(out, "| what | CPU a page | pages a second | p50 | p99 |\n|---|---|---|---|---|")?;
+    let row = |name: &str, load: &Load| -> String {
+        let (p50, p99) = (load.percentile(50) / 1e3, load.percentile(99) / 1e3);
+        format!("| {name} | {:.1} µs | {:.0} | {p50:.2} ms | {p99:.2} ms |", load.cpu_microseconds, load.rate())
+    };
+    writeln!(out, "{}", row("a handler that only parses the body", &parsed))?;
+    writeln!(out, "| the library: sketch and query | {sketch:.1} + {query:.1} µs | | | |")?;
+    writeln!(out, "{}", row("a handler that parses and calls the library", &called))?;
+    writeln!(out, "{}", row("the service: check", &checked))?;
+    let inserted = load(&service, "/v1/pages?store=if_new", arguments.seconds)?;
+    writeln!(out, "{}", row("the service: check and insert, durably", &inserted))?;
+    writeln!(
+        out,
+        "\ncheck: {:.2} × the handler with the library in it",
+        checked.cpu_microseconds / called.cpu_microseconds
+    )?;
+    writeln!(
+        out,
+        "check: {:.2} × the sum of the handler under load and the library alone",
+        checked.cpu_microseconds / floor
+    )?;
+    writeln!(out, "p99: {:.1} × p50", checked.percentile(99) / checked.percentile(50))?;
+    writeln!(out, "inserts: {:.0} % of the checks a second", 100.0 * inserted.rate() / checked.rate())?;
+    out.flush()?;
+    let minutes = arguments.soak / 60;
+    for minute in 0..minutes {
+        load(&service, "/v1/pages", 60)?;
+        let (own, all) = memory_of(service.process.id())?;
+        writeln!(out, "after {} min of checks: {own:.0} MiB of its own, {all:.0} MiB with mapped files", minute + 1)?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+/// A server that does nothing but what nobody can do without: it parses bodies; with an index, it sketches the page and
+/// asks the index.
+#[tokio::main]
+pub(crate) async fn parser(index: Option<PathBuf>) -> Result<()> {
+    use axum::routing::{get, post};
+
+    let index = index.map(|index| Index::open(&index, OpenOptions::default())).transpose()?;
+    let index: &'static Option<Index> = Box::leak(Box::new(index));
+    let handle = async move |body: axum::body::Bytes| match serde_json::from_slice::<BarePage<'_>>(&body) {
+        Ok(page) => (axum::http::StatusCode::OK, format!("{}", answer(&page, index.as_ref()))),
+        Err(error) => (axum::http::StatusCode::BAD_REQUEST, error.to_string()),
+    };
+    let router = axum::Router::new().route("/", post(handle)).route("/readyz", get(async || "ready"));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    writeln!(io::stdout(), "http://{}", listener.local_addr()?)?;
+    axum::serve(listener, router).await?;
+    Ok(())
+}
+
+#[derive(serde::Deserialize)]
+struct BarePage<'a> {
+    #[serde(borrow)]
+    url: Cow<'a, str>,
+    #[serde(borrow)]
+    html: Cow<'a, str>,
+}
+
+fn answer(page: &BarePage<'_>, index: Option<&Index>) -> u64 {
+    thread_local! {
+        static SKETCHER: RefCell<Option<Sketcher>> = const { RefCell::new(None) };
+    }
+    let Some(index) = index else { return (page.url.len() + page.html.len()) as u64 };
+    let config = Config::for_method(Method::Simhash);
+    SKETCHER.with_borrow_mut(|sketcher| {
+        let sketcher = sketcher.get_or_insert_with(|| Sketcher::new(&Plan::new(&config), &config));
+        let page = RawPage::new(Body::Text(Cow::Borrowed(&page.html)), Markup::Html);
+        let fingerprint = pages::stored_page(&page, sketcher, &config).fingerprint.unwrap_or(0);
+        index.reader().query(fingerprint, RADIUS, 64).map_or(0, |answer| answer.count)
+    })
+}
