@@ -1,5 +1,6 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
+mod confirm;
 mod crawl;
 mod evaluation;
 mod hamming;
@@ -87,6 +88,8 @@ enum Command {
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
     },
+    /// What confirms that pages with near fingerprints are near-duplicates, on labelled data
+    Confirm,
     /// Every method and option on labelled data, as tables
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
@@ -112,6 +115,7 @@ fn main() -> Result<()> {
         Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
         Command::Evaluation { work } => evaluation::run(&work),
         Command::Refine { work } => refine::run(&work),
+        Command::Confirm => confirm::run(),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
         Command::Service(arguments) => service::run(&arguments),

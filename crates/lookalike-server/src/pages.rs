@@ -196,7 +196,7 @@ pub(crate) struct NearPage {
     /// Differing bits of the fingerprints
     #[schema(minimum = 0, maximum = 64)]
     distance: u32,
-    /// Estimated share of features in common; 1 for the same words in the same order; null if no sketch is stored
+    /// Estimated share of runs of five words in common; 1 for the same words in the same order; null if no sketch is stored
     #[schema(minimum = 0, maximum = 1)]
     similarity: Option<f64>,
 }
@@ -234,7 +234,7 @@ fn explain(answer: &Answer, collection: &Collection) -> Explanation {
         (_, _, Length::Empty) => "There is no word in it, so it is like nothing.".to_owned(),
         (Verdict::Exact, Some(of), _) => format!("It has the same words in the same order as {}.", of.id),
         (Verdict::Near, Some(of), _) => format!(
-            "Its fingerprint differs from that of {} in {} of 64 bits ({radius} are allowed), and the stored sketch confirms it: about {:.2} of their features are common ({threshold} are needed).",
+            "Its fingerprint differs from that of {} in {} of 64 bits ({radius} are allowed), and the stored sketch confirms it: about {:.2} of their runs of five words are common ({threshold} are needed).",
             of.id,
             of.distance,
             of.similarity.unwrap_or(0.0)
@@ -245,7 +245,7 @@ fn explain(answer: &Answer, collection: &Collection) -> Explanation {
             "Stored fingerprints are near, but nothing else is stored of those pages that could confirm it.".to_owned()
         }
         _ => format!(
-            "{rejected} stored fingerprints are within {radius} bits, but the sketches say otherwise: fewer than {threshold} of the features are common."
+            "{rejected} stored fingerprints are within {radius} bits, but the sketches say otherwise: fewer than {threshold} of the runs of five words are common."
         ),
     };
     Explanation {

@@ -52,7 +52,7 @@ fn default_threshold() -> f64 {
 
 impl IndexConfig {
     /// The threshold where none is given.
-    pub const THRESHOLD: f64 = 0.5;
+    pub const THRESHOLD: f64 = 0.6;
 
     /// For fingerprints that come with ids.
     #[must_use]

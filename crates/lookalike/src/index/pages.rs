@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 
 use crate::config::{Config, Method};
 use crate::error::{Error, Result, SkippedRecord};
+use crate::feature::shingle::shingles;
 use crate::index::ids::Id;
 use crate::index::store::StoredPage;
 use crate::method::Plan;
@@ -67,6 +68,10 @@ fn fingerprint_of_read(tokens: u32, sketcher: &mut Sketcher, config: &Config) ->
     columns.first().copied()
 }
 
+/// Words in a run, by which a service confirms what fingerprints say: other features than the fingerprint is made of, in
+/// which the order of words counts, and how often they are repeated does not.
+const RUN: usize = 5;
+
 /// What an online index keeps of a page. One that is too short has half of the hash of its words for a fingerprint, so
 /// that its copies are found.
 #[must_use]
@@ -76,13 +81,15 @@ pub fn stored_page(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config)
     let fingerprint = fingerprint_of_read(tokens, sketcher, config);
     #[allow(clippy::cast_possible_truncation)] // half of a hash is a hash
     let short = identity as u64;
+    let mut runs = Vec::new();
+    shingles(sketcher.tokens(), RUN, &mut runs);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     StoredPage {
         fingerprint: fingerprint.or((tokens > 0).then_some(short)),
         identity,
         tokens,
         is_short: fingerprint.is_none(),
-        sketch: min_bytes(sketcher.sequence()),
+        sketch: min_bytes(&runs),
         url: page.url.as_deref().map(str::to_owned),
         title,
         stored_at: now.map_or(0, |now| now.as_secs()),

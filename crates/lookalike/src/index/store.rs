@@ -361,3 +361,40 @@ impl Index {
         store.replay(self.covered(), skip_holes, &mut |changes, last| self.make(changes, last))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_is_the_same_bytes_on_every_machine_and_is_read_back() {
+        let page = StoredPage {
+            fingerprint: Some(0x0123_4567_89ab_cdef),
+            identity: 7 << 100,
+            tokens: 300,
+            is_short: false,
+            sketch: std::array::from_fn(|at| u8::try_from(at).unwrap()),
+            url: Some("http://a.org/".to_owned()),
+            title: None,
+            stored_at: 1_800_000_000,
+        };
+        let bytes = page.encode();
+        assert_eq!(StoredPage::decode(&bytes).unwrap(), page);
+        assert_eq!(
+            xxhash_rust::xxh3::xxh3_64(&bytes),
+            0x8f0e_fe79_7940_6f3f,
+            "stored with every page; a change needs a new version"
+        );
+        for length in 0..bytes.len() {
+            assert!(StoredPage::decode(&bytes[..length]).is_err(), "{length}");
+        }
+        assert!(StoredPage::decode(&[2]).unwrap_err().contains("format 2"));
+        let changes = [Change::Insert(0xab << 56, Id::from("ü")), Change::Delete(1, Id::from(""))];
+        for (change, bytes) in changes.iter().zip([&b"+\xab\0\0\0\0\0\0\0\xc3\xbc"[..], b"-\0\0\0\0\0\0\0\x01"]) {
+            assert_eq!(encode_change(change), bytes);
+            assert_eq!(decode_change(bytes).as_ref(), Some(change));
+        }
+        assert_eq!(decode_change(b"?12345678"), None);
+        assert_eq!(decode_change(b"+123"), None);
+    }
+}

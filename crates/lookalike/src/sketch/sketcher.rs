@@ -41,7 +41,7 @@ pub struct Sketcher {
     /// The language of all pages, where that was said.
     language: Option<Lang>,
     spots: HashMap<Option<Lang>, Spots>,
-    /// The last page's tokens, where the sketch needs them beside the features.
+    /// The last page's tokens.
     tokens: Vec<Token>,
     /// The last page's features, with repetitions.
     sequence: Vec<u64>,
@@ -193,9 +193,7 @@ impl Sketcher {
             }
         }
         self.tokens.clear();
-        if self.plan.sketch.projection.is_some() && !self.plan.projects_shingles() {
-            self.tokens.extend_from_slice(read.tokens);
-        }
+        self.tokens.extend_from_slice(read.tokens);
         let count = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
         let scope = read.scope;
         let title = Some(self.title.as_str()).filter(|title| !title.is_empty());
@@ -236,6 +234,12 @@ impl Sketcher {
     #[must_use]
     pub fn sequence(&self) -> &[u64] {
         &self.sequence
+    }
+
+    /// The tokens of the page just read.
+    #[must_use]
+    pub fn tokens(&self) -> &[Token] {
+        &self.tokens
     }
 
     /// Sorted features and their weights.
