@@ -265,7 +265,9 @@ def test_collections_are_apart_and_guarded(tmp_path):
 
 def test_one_of_many_is_new(tmp_path):
     """Sixteen clients send like pages at the same moment; one is stored."""
-    with service(tmp_path / "seen") as running:
+    settings = tmp_path / "service.toml"
+    settings.write_text('[collections.default]\nlanguage = "eng"\n')
+    with service(tmp_path / "seen", "--config", settings) as running:
         for round_number in range(10):
             barrier, answers = threading.Barrier(16), []
             # Words that stand for nothing make them different, and no more.
@@ -275,7 +277,8 @@ def test_one_of_many_is_new(tmp_path):
                 connection = running.connection()
                 connection.connect()
                 barrier.wait()
-                answers.append(running.put({"id": f"{round_number}-{number}", "text": page + " of the" * number}, connection=connection))
+                like = {"id": f"{round_number}-{number}", "text": page + " of the" * number}
+                answers.append(running.put(like, connection=connection))
 
             threads = [threading.Thread(target=send, args=(number,)) for number in range(16)]
             [thread.start() for thread in threads]

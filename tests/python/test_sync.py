@@ -220,6 +220,7 @@ class Disk:
             call.found = (dict(node.seen), node.size, self.number)
         elif call.result == 0:
             node.keep(*call.found)
+            call.found = None
 
     def do(self, call, number, path):
         """Does what a call that has succeeded has done."""
@@ -586,6 +587,6 @@ def test_the_service_starts_if_making_an_index_was_cut_short(record, tmp_path, m
 @pytest.mark.parametrize("model", ["strict", "ordered"])
 def test_without_syncs_it_would_be_lost(record, tmp_path, model, ignored):
     """The same with syncs that do nothing: that all is well above is no accident."""
-    points = {1 + record.answer(0, STEPS * part // 8) for part in (1, 3, 5, 7)}
+    points = {1 + record.answer(0, STEPS * part // 8) for part in (1, 2, 3)}
     lost = lose(record, tmp_path, points, MODELS[model], ignored=ignored)
     assert lost.keys() == points

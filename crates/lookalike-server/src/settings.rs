@@ -240,6 +240,16 @@ mod tests {
     }
 
     #[test]
+    fn the_file_of_settings_that_is_handed_out_has_the_defaults() {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/service.toml");
+        let mut settings = Settings::new("index".into());
+        settings.memory_bytes = 2 << 30;
+        let defaults = format!("{settings:?}");
+        settings.read(&path).unwrap();
+        assert_eq!(format!("{settings:?}"), defaults);
+    }
+
+    #[test]
     fn an_address_that_others_reach_needs_a_token() {
         let mut settings = Settings::new("index".into());
         settings.check().unwrap();
