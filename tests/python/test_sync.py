@@ -44,14 +44,6 @@ UNKNOWN = {"creat", "truncate", "fallocate", "copy_file_range", "pwritev", "pwri
 UNKNOWN |= {"dup", "dup2", "dup3", "sync_file_range", "symlink", "symlinkat", "io_uring_setup"}
 TRACED = {"open", "openat"} | SYNCS | SENDS | WRITES | CHANGES | UNKNOWN
 
-# What is known to go wrong. Whoever mends it removes the mark.
-LOST_COLLECTION = pytest.mark.xfail(
-    strict=True, reason="a new collection makes DIR/collections and does not sync DIR, so that all of it can be lost"
-)
-HALF_A_STORE = pytest.mark.xfail(
-    strict=True, reason="fjall makes a store in place, and neither opens nor makes again one that it had not finished"
-)
-
 HEX = r"((?:\\x[0-9a-f]{2})*)"
 FILE = re.compile(rf"(\d+)<{HEX}>")
 STRING = re.compile(rf'"{HEX}"(\.\.\.)?')
@@ -567,14 +559,13 @@ def test_nothing_that_was_acknowledged_is_lost(record, tmp_path, model):
     assert not lost
 
 
-@pytest.mark.parametrize("model", [pytest.param("strict", marks=LOST_COLLECTION), "ordered", "torn"])
+@pytest.mark.parametrize("model", ["strict", "ordered", "torn"])
 def test_nothing_in_a_collection_is_lost(record, tmp_path, model):
     where = CLIENTS[-1]
     lost = lose(record, tmp_path, choose_points(record, where, model), MODELS[model], where)
     assert not lost
 
 
-@HALF_A_STORE
 @pytest.mark.parametrize("model", ["strict", "ordered"])
 def test_the_service_starts_if_making_an_index_was_cut_short(record, tmp_path, model):
     points = [1 + number for number in find_changes(record, range(record.made()))]

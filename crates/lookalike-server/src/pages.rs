@@ -28,7 +28,7 @@ use crate::problem::{Kind, Problem};
 use crate::request::{Chosen, PathId, Query};
 use crate::{Service, reply};
 
-/// Characters of an id or a URL at the most.
+/// Bytes of an id or a URL at the most.
 const MOST_NAME: usize = 2048;
 /// A page from this size on is not read by a thread that others wait for.
 const LARGE: usize = 256 << 10;
@@ -110,11 +110,11 @@ impl PageInput<'_> {
 }
 
 fn check_name(name: &str, value: &str) -> Result<(), Problem> {
-    let is_fine = (1..=MOST_NAME).contains(&value.chars().count()) && !value.chars().any(|c| c.is_ascii_control());
+    let is_fine = (1..=MOST_NAME).contains(&value.len()) && !value.chars().any(|c| c.is_ascii_control());
     if is_fine {
         return Ok(());
     }
-    Err(Kind::BadField.with(format!("{name} must be 1 to {MOST_NAME} characters, without control characters")))
+    Err(Kind::BadField.with(format!("{name} must be 1 to {MOST_NAME} bytes, without control characters")))
 }
 
 /// Whether a page is stored.

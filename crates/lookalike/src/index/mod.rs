@@ -127,7 +127,7 @@ impl Index {
     /// When there is one, when the directory holds other things, or when it cannot be written.
     pub fn create(directory: &Path, config: IndexConfig, memory_bytes: u64, replace: bool) -> Result<Index> {
         config.check()?;
-        std::fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
+        make_directory(directory)?;
         let lock = lock(directory)?;
         let holds_index = Manifest::path(directory).exists();
         if holds_index && !replace {
@@ -311,6 +311,17 @@ fn open_segment(path: &Path, hash: u64) -> Result<Segment> {
         });
     }
     Ok(segment)
+}
+
+/// Makes a directory, and those above it, so that they are there after a crash.
+fn make_directory(directory: &Path) -> Result<()> {
+    let made: Vec<&Path> =
+        directory.ancestors().take_while(|above| !above.as_os_str().is_empty() && !above.exists()).collect();
+    std::fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
+    for parent in made.iter().filter_map(|made| made.parent()) {
+        sync_directory(if parent.as_os_str().is_empty() { Path::new(".") } else { parent })?;
+    }
+    Ok(())
 }
 
 /// Keeps other writers out.

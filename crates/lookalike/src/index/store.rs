@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::index::ids::Id;
 use crate::index::live::Change;
+use crate::index::manifest::sync_directory;
 use crate::index::{Index, NEW_STORE, STORE};
 use crate::sketch::min_bytes::{MinBytes, PARTS};
 
@@ -151,6 +152,17 @@ fn failed(directory: &Path, cause: &fjall::Error) -> Error {
 impl Store {
     /// Opens the store of the index in `directory`; makes one if there is none.
     pub(crate) fn open(directory: &Path) -> Result<Store> {
+        if !directory.join(STORE).exists() {
+            // Made aside and renamed: half a store can neither be opened nor made again.
+            let aside = directory.join(NEW_STORE);
+            if aside.exists() {
+                std::fs::remove_dir_all(&aside).map_err(Error::io(&aside, "remove"))?;
+            }
+            drop(Store::open_as(directory, NEW_STORE)?);
+            // fjall leaves this one to the file system.
+            sync_directory(&aside.join("keyspaces"))?;
+            replace_store(directory)?;
+        }
         Store::open_as(directory, STORE)
     }
 
@@ -287,7 +299,8 @@ pub(super) struct PageWriter {
 
 impl PageWriter {
     pub(super) fn new(directory: &Path, name: &str) -> Result<PageWriter> {
-        Ok(PageWriter { store: Store::open_as(directory, name)?, group: Group::default() })
+        let store = if name == STORE { Store::open(directory) } else { Store::open_as(directory, name) };
+        Ok(PageWriter { store: store?, group: Group::default() })
     }
 
     pub(super) fn push(&mut self, id: &Id, page: StoredPage) -> Result<()> {
@@ -321,7 +334,7 @@ pub(super) fn replace_store(directory: &Path) -> Result<()> {
     if new.exists() {
         std::fs::rename(&new, &old).map_err(Error::io(&old, "write"))?;
     }
-    Ok(())
+    sync_directory(directory)
 }
 
 impl StoreSnapshot {

@@ -12,7 +12,7 @@ pub use backup::Backup;
 
 use std::collections::HashSet;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 use std::thread::JoinHandle;
@@ -32,6 +32,17 @@ use sequencer::{Job, Pending, Sequencer};
 pub const MOST_COMPARED: usize = 64;
 /// Jobs that wait for the sequencer, at the most.
 const MOST_WAITING: usize = 8192;
+
+/// Groups of threads that share sketchers.
+const LANES: usize = 16;
+
+thread_local! {
+    /// A thread keeps to the same sketchers: what they remember is in the cache of its core.
+    static LANE: usize = {
+        static THREADS: AtomicUsize = AtomicUsize::new(0);
+        THREADS.fetch_add(1, Ordering::Relaxed) % LANES
+    };
+}
 
 /// Whether a page is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -204,7 +215,7 @@ pub(crate) struct Shared {
 pub struct Online {
     shared: Arc<Shared>,
     plan: OnceLock<Plan>,
-    sketchers: Mutex<Vec<Sketcher>>,
+    sketchers: [Mutex<Vec<Sketcher>>; LANES],
     jobs: Option<SyncSender<Job>>,
     sequencer: Option<JoinHandle<()>>,
     merging: Option<Arc<Merging>>,
@@ -275,7 +286,7 @@ impl Online {
         Ok(Online {
             shared,
             plan: OnceLock::new(),
-            sketchers: Mutex::default(),
+            sketchers: Default::default(),
             jobs: Some(jobs),
             sequencer: Some(thread),
             merging: Some(merging),
@@ -431,10 +442,11 @@ impl Online {
     fn read(&self, page: &RawPage<'_>) -> Result<Asked> {
         let config = self.page_config()?;
         let plan = self.plan.get_or_init(|| Plan::new(config));
-        let waiting = self.sketchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let sketchers = &self.sketchers[LANE.with(|lane| *lane)];
+        let waiting = sketchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut sketcher = waiting.unwrap_or_else(|| Sketcher::new(plan, config));
         let read = pages::stored_page(page, &mut sketcher, config);
-        self.sketchers.lock().unwrap_or_else(PoisonError::into_inner).push(sketcher);
+        sketchers.lock().unwrap_or_else(PoisonError::into_inner).push(sketcher);
         // A URL is a name for a page that has no other.
         let id = page.id.as_deref().or(page.url.as_deref()).map(str::to_owned);
         Ok(Asked { id, page: read })
