@@ -6,6 +6,7 @@
 """
 
 import argparse
+import sys
 from collections import deque
 from html.parser import HTMLParser
 from urllib.parse import urldefrag, urljoin, urlsplit
@@ -33,17 +34,23 @@ def crawl(start, service, most):
     waiting, met, fetched = deque([start]), {start}, 0
     while waiting and fetched < most:
         url = waiting.popleft()
-        answer = fetching.get(url, timeout=30)
         fetched += 1
+        try:
+            answer = fetching.get(url, timeout=30)
+        except requests.RequestException as error:
+            print(f"error  {url}: {error}", file=sys.stderr)
+            continue
         if not answer.ok or "html" not in answer.headers.get("Content-Type", ""):
             continue
+        if "charset" not in answer.headers["Content-Type"]:
+            answer.encoding = answer.apparent_encoding
         # Asked and stored in one call, so that of two crawlers with the same page one is told "new".
         asked = asking.post(f"{service}/v1/pages?store=if_new", json={"url": url, "html": answer.text}, timeout=30)
         asked.raise_for_status()
         seen = asked.json()
         yield url, seen
-        if seen["verdict"] != "new":
-            continue  # its links are those of the page that was seen
+        if seen["verdict"] != "new" and seen["of"][0]["id"] != url:
+            continue  # its links are those of another page
         for target in Links(answer.text).found:
             target = urldefrag(urljoin(url, target)).url
             if target not in met and urlsplit(target).netloc == urlsplit(start).netloc:

@@ -30,7 +30,7 @@ CLIENTS = [PAGES, PAGES, PAGES, f"{NEWS}/pages"]
 # Requests of a client, in two runs of the service.
 STEPS = 80
 # Pages that are put in the second run so that the store writes tables: more than fits into one in memory.
-FILLING = 5200
+FILLING = 8600
 # Points of each kind at which the power fails.
 POINTS = 5
 BLOCK = 4096
@@ -381,7 +381,7 @@ def act(running, client, steps, first):
 def fill(running):
     """Puts as much as makes the store write tables. Nobody asks for these pages again. What is stored of each is less
     than a block: fjall does not open a journal where a lost block lies within one value."""
-    pages = ({"id": f"f{number}", "url": "🐝" * 800, "text": f"filling {number}"} for number in range(FILLING))
+    pages = ({"id": f"f{number}", "url": "🐝" * 500, "text": f"filling {number}"} for number in range(FILLING))
     body = "\n".join(json.dumps(page, ensure_ascii=False) for page in pages).encode()
     answer = running.call("POST", f"{PAGES}/batch?store=always", body, headers={"Content-Type": "application/x-ndjson"})
     assert answer[0] == 200 and answer[1].count(b'"stored":true') == FILLING
@@ -393,7 +393,10 @@ def run(record, steps, is_second):
     # With -D, the process that is started is the service itself, and ends as it does.
     trace = ["strace", "-D", "-f", "-y", "-xx", "-s", str(1 << 22), "-o", str(log)]
     trace += ["-e", "trace=" + ",".join(f"?{name}" for name in sorted(TRACED))]
-    with service(record.root / "index", wrapper=trace) as running, ThreadPoolExecutor(len(CLIENTS) + 1) as pool:
+    # Segments are written often, so that failures fall into that, too.
+    settings = record.root.parent / "service.toml"
+    settings.write_text("memory_rows = 50\n")
+    with service(record.root / "index", "--config", settings, wrapper=trace) as running, ThreadPoolExecutor(len(CLIENTS) + 1) as pool:
         if not is_second:
             assert running.call("PUT", NEWS, {}, headers={"X-Request-Id": "made"})[0] == 201
         todo = [all_steps[steps] for all_steps in record.steps]

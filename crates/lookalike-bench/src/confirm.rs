@@ -4,6 +4,7 @@
 //! All pairs of pages of a labelled set within a radius are candidates; how many of them are of one cluster, and how many
 //! of those are kept when a sketch has its say?
 
+use std::collections::HashMap;
 use std::io::{self, Write};
 
 use anyhow::Result;
@@ -82,10 +83,13 @@ pub(crate) fn run() -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "| set | radius | confirmed by | pairs | of one cluster | kept of those |\n|---|---|---|---|---|---|"
+        "| set | radius | confirmed by | pairs | of one cluster | kept of those | found of all |\n|---|---|---|---|---|---|---|"
     )?;
     for set in [same_core()?, install_guide()?, llvm_docs()?].into_iter().flatten() {
         let pages = read(&set)?;
+        let mut sizes: HashMap<&str, usize> = HashMap::new();
+        pages.iter().for_each(|page| *sizes.entry(&page.cluster).or_default() += 1);
+        let gold: usize = sizes.values().map(|size| size * (size - 1) / 2).sum();
         for radius in [3, 6, 10] {
             let all = candidates(&pages, radius);
             let right = all.iter().filter(|candidate| candidate.is_right).count();
@@ -93,8 +97,12 @@ pub(crate) fn run() -> Result<()> {
                 let accepted = all.iter().filter(|candidate| accept(candidate)).count();
                 let correct = all.iter().filter(|candidate| accept(candidate) && candidate.is_right).count();
                 let share = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
-                let (precision, kept) = (share(correct, accepted), share(correct, right));
-                writeln!(out, "| {} | {radius} | {name} | {accepted} | {precision:.3} | {kept:.3} |", set.name)
+                let (precision, kept, recall) = (share(correct, accepted), share(correct, right), share(correct, gold));
+                writeln!(
+                    out,
+                    "| {} | {radius} | {name} | {accepted} | {precision:.3} | {kept:.3} | {recall:.3} |",
+                    set.name
+                )
             };
             row("nothing", &|_| true)?;
             for threshold in [0.5, 0.6, 0.7] {

@@ -108,7 +108,7 @@ fn page_config(arguments: &BuildArguments) -> Result<Config> {
 
 fn add(arguments: &AddArguments) -> Result<Ending> {
     let memory_bytes = memory(arguments.running.memory)?;
-    let index = Index::open(&arguments.directory, OpenOptions { write: true, memory_bytes, skip_damaged: false })?;
+    let index = Index::open(&arguments.directory, OpenOptions { write: true, memory_bytes, ..OpenOptions::default() })?;
     let progress = Progress::new(&arguments.talking)?;
     if arguments.fingerprints.is_some() && index.config().fingerprints != Meaning::Given {
         return Err(Error::Usage(

@@ -16,9 +16,8 @@ pub(crate) fn run(arguments: ServeArguments) -> Result<Ending> {
     let settings = settings(arguments)?;
     tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).with_ansi(false).init();
     let directory = settings.directory.display().to_string();
-    let is_open = settings.tokens.is_empty();
+    let who = if settings.tokens.is_empty() { "programs on this machine" } else { "holders of a token" };
     lookalike_server::serve(settings, |address| {
-        let who = if is_open { "whoever can reach it" } else { "holders of a token" };
         // Data goes to standard output: the address, for scripts that chose port 0.
         let _ = writeln!(io::stdout(), "http://{address}");
         let _ = writeln!(

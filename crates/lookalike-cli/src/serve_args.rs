@@ -11,7 +11,7 @@ Examples:
   An index for this machine only, made if it is not there
     lookalike serve seen
     curl -s localhost:8700/v1/pages?store=if_new -H 'Content-Type: application/json' \\
-         -d '{\"url\": \"http://a.org/x\", \"text\": \"…\"}'
+         -d '{\"url\": \"http://a.org/x\", \"text\": \"The ferry did not sail on Monday because of the storm\"}'
 
   Start with the pages of a crawl
     lookalike index build seen crawl/*.warc.gz && lookalike serve seen
@@ -50,7 +50,7 @@ pub(crate) struct ServeArguments {
     pub(crate) backups: Option<PathBuf>,
 
     /// Do not write a line for every request to standard error
-    #[arg(long, env = "LOOKALIKE_NO_ACCESS_LOG")]
+    #[arg(long, env = "LOOKALIKE_NO_ACCESS_LOG", value_parser = clap::builder::BoolishValueParser::new())]
     pub(crate) no_access_log: bool,
 
     /// Serve what is left of a damaged index, and store nothing

@@ -102,21 +102,27 @@ impl Tokens {
 
 /// Refuses requests that were meant for another host: a page in a browser can make a name of its own point here.
 pub(crate) fn check_host(headers: &HeaderMap, hosts: &[String]) -> std::result::Result<(), Problem> {
-    let Some(host) = headers.get(header::HOST) else { return Ok(()) };
-    let host = host.to_str().unwrap_or_default();
+    // Pages of other sites send this with what they make a browser do.
+    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    let origin = origin.map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
+    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    if host.into_iter().chain(origin).all(|host| is_known(host, hosts)) {
+        return Ok(());
+    }
+    Err(Kind::Forbidden.with(
+        "the header Host or Origin names another host than this service, which has no tokens; name the host with --allow-host, or set tokens",
+    ))
+}
+
+/// Whether a name is one of this service.
+fn is_known(host: &str, hosts: &[String]) -> bool {
     let name = match host.strip_prefix('[') {
         Some(rest) => rest.split(']').next().unwrap_or_default(),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
-    let is_known = name.eq_ignore_ascii_case("localhost")
+    name.eq_ignore_ascii_case("localhost")
         || name.parse::<std::net::IpAddr>().is_ok()
-        || hosts.iter().any(|known| known.eq_ignore_ascii_case(name));
-    if is_known {
-        return Ok(());
-    }
-    Err(Kind::Forbidden.with(
-        "the Host header names another host than this service, which has no tokens; name the host with --allow-host, or set tokens",
-    ))
+        || hosts.iter().any(|known| known.eq_ignore_ascii_case(name))
 }
 
 #[cfg(test)]
@@ -154,5 +160,8 @@ mod tests {
         for other in ["evil.example", "evil.example:8700", "localhost.evil.example", "127.0.0.1.evil.example"] {
             assert!(!check(other), "{other}");
         }
+        let from = |origin: &str| check_host(&headers(header::ORIGIN, origin), &[]).is_ok();
+        assert!(from("http://localhost:3000") && from("http://127.0.0.1"));
+        assert!(!from("https://evil.example") && !from("null"));
     }
 }

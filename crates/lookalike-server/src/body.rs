@@ -163,8 +163,10 @@ pub(crate) async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Resu
         || Kind::TooLarge.with(format!("the body is larger than the {limit} bytes that this service takes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     let mut parts = Parts::new(headers, body, limit)?;
-    if length.is_some_and(|length| length > limit) {
-        parts.drop_rest(limit).await;
+    if let Some(length) = length.filter(|length| *length > limit) {
+        if length <= limit.saturating_mul(8) {
+            parts.drop_rest(limit).await;
+        }
         return Err(too_large());
     }
     let Some(first) = parts.next().await? else { return Ok(Bytes::new()) };

@@ -18,6 +18,8 @@ use crate::settings::Settings;
 
 /// The collection that is meant where none is named.
 pub(crate) const DEFAULT: &str = "default";
+/// Fewer tokens make no fingerprint: as `lookalike index build` has it.
+const MIN_TOKENS: u32 = 5;
 /// Collections at the most: each has threads and files of its own.
 const MOST: usize = 256;
 
@@ -74,7 +76,7 @@ impl CollectionInput {
             language: self.language.as_deref().map(|name| {
                 language::by_name(name).map_or_else(|| name.to_owned(), |language| language.code().to_owned())
             }),
-            min_tokens: self.min_tokens.unwrap_or(defaults.min_tokens),
+            min_tokens: self.min_tokens.unwrap_or(MIN_TOKENS),
             keep_case: self.keep_case.unwrap_or(defaults.keep_case),
             mask_volatile: self.mask_volatile.unwrap_or(defaults.mask_volatile),
             scope: content.unwrap_or(defaults.scope),
@@ -159,7 +161,11 @@ impl Collections {
     pub(crate) fn open(settings: &Settings) -> Result<Collections> {
         let collections = Collections {
             directory: settings.directory.clone(),
-            options: OnlineOptions { skip_damaged: settings.skip_damaged, memory_bytes: settings.memory_bytes },
+            options: OnlineOptions {
+                skip_damaged: settings.skip_damaged,
+                memory_bytes: settings.memory_bytes,
+                memory_rows: settings.memory_rows,
+            },
             open: ArcSwap::default(),
             making: Mutex::default(),
         };

@@ -27,6 +27,7 @@ pub use settings::{Limits, PORT, Settings};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -48,6 +49,8 @@ pub(crate) struct Service {
     settings: Settings,
     collections: OnceLock<Collections>,
     permits: Arc<Semaphore>,
+    /// For work that keeps a thread busy for long.
+    heavy: Semaphore,
     request_ids: RequestIds,
     access_log: Option<Arc<AccessLog>>,
     metrics: Option<PrometheusHandle>,
@@ -58,6 +61,7 @@ impl Service {
     fn new(settings: Settings) -> Service {
         Service {
             permits: Arc::new(Semaphore::new(settings.limits.requests)),
+            heavy: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
             access_log: settings.access_log.then(Arc::default),
             settings,
             collections: OnceLock::new(),
@@ -65,6 +69,12 @@ impl Service {
             metrics: metrics_handle(),
             is_stopping: AtomicBool::new(false),
         }
+    }
+
+    /// Waits until one of as many as there are cores is done with heavy work.
+    async fn heavy(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        // It is never closed.
+        self.heavy.acquire().await.ok()
     }
 
     fn collections(&self) -> Result<&Collections, Refusal> {
@@ -133,12 +143,15 @@ fn routes(service: &Arc<Service>) -> Router {
         .with_state(Arc::clone(service))
 }
 
-/// Serves until a signal to stop comes (SIGTERM or SIGINT); `tell` hears the address when connections are taken.
+/// Serves until a signal to stop comes (SIGTERM or SIGINT); `tell` hears the address when the index is open.
 ///
 /// # Errors
 /// When the settings make no sense, the address is taken, or an index cannot be opened or closed.
-pub fn serve(settings: Settings, tell: impl FnOnce(SocketAddr)) -> Result<()> {
+pub fn serve(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result<()> {
     settings.check()?;
+    if let Some(backups) = &settings.backups {
+        std::fs::create_dir_all(backups).map_err(Error::io(backups, "create"))?;
+    }
     allow_many_files();
     let mut runtime = tokio::runtime::Builder::new_multi_thread();
     if settings.threads > 0 {
@@ -151,14 +164,14 @@ pub fn serve(settings: Settings, tell: impl FnOnce(SocketAddr)) -> Result<()> {
     done
 }
 
-async fn run(settings: Settings, tell: impl FnOnce(SocketAddr)) -> Result<()> {
+async fn run(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result<()> {
     let bad = |cause: std::io::Error| Error::Usage(format!("--listen {}: {cause}", settings.listen));
     let listener = TcpListener::bind(settings.listen).await.map_err(bad)?;
     let address = listener.local_addr().map_err(bad)?;
     let mut signals = signals().map_err(bad)?;
     let service = Arc::new(Service::new(settings));
     let log = service.access_log.clone().map(|log| tokio::spawn(AccessLog::keep_writing(log)));
-    tell(address);
+    let upkeep = service.metrics.clone().map(|metrics| tokio::spawn(keep_up(metrics)));
     let opening = Arc::clone(&service);
     let opening = tokio::task::spawn_blocking(move || {
         let collections = Collections::open(&opening.settings)?;
@@ -180,7 +193,7 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr)) -> Result<()> {
             let _ = told.set(error);
             return;
         }
-        tracing::info!("ready");
+        tell(address);
         signals.recv().await;
         tracing::info!("stopping: what was accepted is finished; a second signal ends at once");
         tokio::spawn(async move {
@@ -196,9 +209,17 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr)) -> Result<()> {
     let closing = Arc::clone(&service);
     let closed =
         tokio::task::spawn_blocking(move || closing.collections.get().map_or(Ok(()), Collections::close)).await;
-    log.iter().for_each(tokio::task::JoinHandle::abort);
+    log.iter().chain(&upkeep).for_each(tokio::task::JoinHandle::abort);
     service.access_log.iter().for_each(|log| log.flush());
     closed.unwrap_or_else(|panic| Err(Error::Usage(format!("the index could not be closed: {panic}"))))
+}
+
+/// Numbers that nobody asks for are added up now and then, or they would pile up.
+async fn keep_up(metrics: PrometheusHandle) {
+    loop {
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        metrics.run_upkeep();
+    }
 }
 
 /// SIGTERM and SIGINT.

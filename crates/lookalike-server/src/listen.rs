@@ -78,7 +78,7 @@ fn connection(
     // Answers are small; waiting to send more at once only delays them.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    stream.set_read_timeout(Some(limits.idle_time));
+    // Whoever has to read has a time of its own: hyper for heads, also of the next request, handlers for bodies.
     stream.set_write_timeout(Some(limits.idle_time));
     let handle = service_fn(move |request: hyper::Request<Incoming>| {
         let answered = router.clone().oneshot(request.map(Body::new));
@@ -86,7 +86,7 @@ fn connection(
     });
     http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(limits.request_time)
+        .header_read_timeout(limits.idle_time.min(limits.request_time))
         .max_buf_size(limits.head_bytes)
         .max_headers(MOST_HEADERS)
         .half_close(false)

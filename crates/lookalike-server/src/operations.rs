@@ -98,8 +98,6 @@ pub(crate) struct StatsAnswer {
     rows: u64,
     /// Rows that are in memory, and on disk in the store
     rows_in_memory: u64,
-    /// Pages in the store, about
-    pages: usize,
     segments: usize,
     segments_in_memory: usize,
     segment_bytes: u64,
@@ -133,7 +131,6 @@ pub(crate) async fn stats(Chosen(collection): Chosen) -> Result<Response, Proble
         config_hash: collection.hash(),
         rows: stats.rows,
         rows_in_memory: stats.rows_in_memory,
-        pages: stats.pages,
         segments: stats.segments,
         segments_in_memory: stats.segments_in_memory,
         segment_bytes: stats.segment_bytes,
@@ -179,7 +176,9 @@ pub(crate) async fn backup(
     let copied = tokio::task::spawn_blocking(move || collection.online.backup(&place)).await;
     let copied = copied.map_err(|_| Kind::Internal.with("the backup broke off; the server's log says more"))?;
     let copied = copied.map_err(|error| match error {
-        lookalike::error::Error::Usage(_) => Kind::Conflict.with("there is a backup of this second already"),
+        lookalike::error::Error::Usage(_) => {
+            Kind::Conflict.with("a backup of this collection is being made, or was made this second")
+        }
         other => other.into(),
     })?;
     let answer = BackupAnswer { name, rows: copied.rows, pages: copied.pages, seconds: start.elapsed().as_secs_f64() };

@@ -1,19 +1,19 @@
 //! Pages: looked for, stored, shown, removed.
 
 use std::borrow::Cow;
-use std::collections::VecDeque;
 use std::future::Future;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use lookalike::online::{Answer, Compared, Length, MOST_COMPARED, Storing, Verdict};
+use lookalike::online::{Answer, Compared, Length, Storing, Verdict};
 use lookalike::page::{Body as PageBody, Markup, RawPage};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
@@ -26,6 +26,7 @@ use crate::body::{self, Parts};
 use crate::collections::Collection;
 use crate::problem::{Kind, Problem};
 use crate::request::{Chosen, PathId, Query};
+use crate::watch::Permit;
 use crate::{Service, reply};
 
 /// Bytes of an id or a URL at the most.
@@ -34,6 +35,8 @@ const MOST_NAME: usize = 2048;
 const LARGE: usize = 256 << 10;
 /// Stored pages that an answer names at the most.
 const MOST_NAMED: usize = 10;
+/// Bytes of answers to a batch that wait to be read.
+const MOST_WAITING_BYTES: usize = 64 << 20;
 /// Lines of a batch that are under way at once.
 const UNDER_WAY: usize = 256;
 
@@ -216,7 +219,7 @@ pub(crate) struct Explanation {
     /// Candidates there are
     candidates: u64,
     /// Candidates that were compared, the nearest first
-    compared: u64,
+    compared: usize,
     /// Candidates that are not like it after all
     rejected: Vec<NearPage>,
 }
@@ -255,7 +258,7 @@ fn explain(answer: &Answer, collection: &Collection) -> Explanation {
         radius,
         threshold,
         candidates: answer.candidates,
-        compared: answer.candidates.min(MOST_COMPARED as u64),
+        compared: answer.of.len() + answer.rejected.len(),
         rejected: near(answer.rejected.clone()),
     }
 }
@@ -336,6 +339,7 @@ pub(crate) async fn post(
 ) -> Result<Response, Problem> {
     check_rights(rights, query.store)?;
     let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
+    let _heavy = if bytes.len() >= LARGE { service.heavy().await } else { None };
     let answer = end(begin(&service, &collection, &bytes, query.store)).await?;
     count(&collection, &answer);
     Ok(reply(StatusCode::OK, &page_answer(answer, &collection, query.explain)))
@@ -368,6 +372,7 @@ pub(crate) async fn batch(
     State(service): State<Arc<Service>>,
     Chosen(collection): Chosen,
     rights: Rights,
+    Extension(permit): Extension<Permit>,
     Query(query): Query<PageQuery>,
     headers: HeaderMap,
     body: Body,
@@ -377,12 +382,14 @@ pub(crate) async fn batch(
     let parts = Parts::new(&headers, body, service.settings.limits.body_bytes)?;
     // Answers are held for clients that send everything before they read: as many as a batch may have lines.
     let (out, lines) = mpsc::unbounded_channel::<Bytes>();
+    let waiting = Arc::new(AtomicUsize::new(0));
     let (begun, to_end) = mpsc::channel::<(usize, Coming)>(UNDER_WAY);
     tokio::spawn(read_lines(Arc::clone(&service), Arc::clone(&collection), parts, query.store, begun));
-    tokio::spawn(write_lines(collection, to_end, query.explain, out));
-    let frames = futures_util::stream::unfold(lines, |mut lines| async move {
+    tokio::spawn(write_lines(collection, to_end, query.explain, out, Arc::clone(&waiting)));
+    let frames = futures_util::stream::unfold((lines, waiting, permit), |(mut lines, waiting, permit)| async move {
         let line = lines.recv().await?;
-        Some((Ok::<_, std::convert::Infallible>(Frame::data(line)), lines))
+        waiting.fetch_sub(line.len(), Ordering::Relaxed);
+        Some((Ok::<_, std::convert::Infallible>(Frame::data(line)), (lines, waiting, permit)))
     });
     let mut response = Response::new(Body::new(StreamBody::new(frames)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON[0]));
@@ -398,67 +405,75 @@ async fn read_lines(
     begun: mpsc::Sender<(usize, Coming)>,
 ) {
     let limits = service.settings.limits;
-    let mut lines = Lines { waiting: Vec::new(), cut: VecDeque::new(), limit: limits.body_bytes };
-    let mut number = 0;
-    let fail = |number: usize, problem: Problem| (number, Coming::Ready(Err(problem)));
+    let mut lines = Lines { part: Bytes::new(), line: Vec::new(), limit: limits.body_bytes };
+    let (mut number, mut is_ended) = (0, false);
     loop {
-        while let Some(line) = lines.cut.pop_front() {
-            number += 1;
-            if line.iter().all(u8::is_ascii_whitespace) {
-                continue;
+        let stopped = loop {
+            match lines.next(is_ended) {
+                Ok(None) => break None,
+                Ok(Some(line)) => {
+                    number += 1;
+                    if number > limits.batch_lines {
+                        let reason = format!("a batch has at most {} lines; the rest is not read", limits.batch_lines);
+                        break Some(Kind::TooLarge.with(reason));
+                    }
+                    if line.iter().all(u8::is_ascii_whitespace) {
+                        continue;
+                    }
+                    let _heavy = if line.len() >= LARGE { service.heavy().await } else { None };
+                    // Nobody listens if the client is gone.
+                    if begun.send((number, begin(&service, &collection, &line, store))).await.is_err() {
+                        return;
+                    }
+                }
+                Err(problem) => break Some(problem),
             }
-            if number > limits.batch_lines {
-                let problem = Kind::TooLarge
-                    .with(format!("a batch has at most {} lines; the rest is not read", limits.batch_lines));
-                // Nobody listens if the client is gone.
-                let _ = begun.send(fail(number, problem)).await;
-                return;
-            }
-            if begun.send((number, begin(&service, &collection, &line, store))).await.is_err() {
-                return;
-            }
-        }
-        let next = tokio::time::timeout(limits.request_time, parts.next()).await;
-        let next = next.unwrap_or_else(|_| Err(Kind::Timeout.with("the next part of the batch did not come in time")));
-        let problem = match next {
-            Ok(Some(bytes)) => lines.push(&bytes).err(),
-            Ok(None) if lines.waiting.is_empty() => return,
-            Ok(None) => {
-                let last = std::mem::take(&mut lines.waiting);
-                lines.cut.push_back(last);
-                None
-            }
-            Err(problem) => Some(problem),
         };
-        if let Some(problem) = problem {
-            let _ = begun.send(fail(number + 1, problem)).await;
+        if stopped.is_none() && is_ended {
             return;
+        }
+        let next = match stopped {
+            Some(problem) => Err(problem),
+            None => {
+                let next = tokio::time::timeout(limits.request_time, parts.next()).await;
+                next.unwrap_or_else(|_| Err(Kind::Timeout.with("the next part of the batch did not come in time")))
+            }
+        };
+        match next {
+            Ok(Some(part)) => lines.part = part,
+            Ok(None) => is_ended = true,
+            Err(problem) => {
+                let _ = begun.send((number.max(1), Coming::Ready(Err(problem)))).await;
+                return;
+            }
         }
     }
 }
 
-/// Bytes that come in parts → lines.
+/// Bytes that come in parts → lines, one at a time.
 struct Lines {
-    waiting: Vec<u8>,
-    cut: VecDeque<Vec<u8>>,
+    part: Bytes,
+    line: Vec<u8>,
     limit: usize,
 }
 
 impl Lines {
-    fn push(&mut self, bytes: &[u8]) -> Result<(), Problem> {
-        let mut rest = bytes;
-        while let Some(end) = rest.iter().position(|&byte| byte == b'\n') {
-            self.waiting.extend_from_slice(&rest[..end]);
-            self.cut.push_back(std::mem::take(&mut self.waiting));
-            rest = &rest[end + 1..];
-        }
-        self.waiting.extend_from_slice(rest);
-        if self.waiting.len() > self.limit {
+    /// The next line, if it is whole, or if it is the last.
+    fn next(&mut self, is_last: bool) -> Result<Option<Vec<u8>>, Problem> {
+        let end = self.part.iter().position(|&byte| byte == b'\n');
+        let rest = self.part.split_to(end.unwrap_or(self.part.len()));
+        self.line.extend_from_slice(&rest);
+        if self.line.len() > self.limit {
             return Err(
                 Kind::TooLarge.with(format!("a line is longer than {} bytes; the rest is not read", self.limit))
             );
         }
-        Ok(())
+        if end.is_some() {
+            self.part.advance(1);
+        } else if !is_last || self.line.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(std::mem::take(&mut self.line)))
     }
 }
 
@@ -475,9 +490,17 @@ async fn write_lines(
     mut to_end: mpsc::Receiver<(usize, Coming)>,
     is_explained: bool,
     out: mpsc::UnboundedSender<Bytes>,
+    waiting: Arc<AtomicUsize>,
 ) {
     while let Some((line, coming)) = to_end.recv().await {
-        let written = match end(coming).await {
+        let ended = end(coming).await;
+        let is_over = waiting.load(Ordering::Relaxed) > MOST_WAITING_BYTES;
+        let written = match ended {
+            _ if is_over => {
+                let problem =
+                    Kind::TooLarge.with("too many answers wait to be read; the rest of the batch is not answered");
+                serde_json::to_vec(&LineProblem { line, problem })
+            }
             Ok(answer) => {
                 count(&collection, &answer);
                 serde_json::to_vec(&page_answer(answer, &collection, is_explained))
@@ -486,7 +509,8 @@ async fn write_lines(
         };
         let mut written = written.unwrap_or_default();
         written.push(b'\n');
-        if out.send(written.into()).is_err() {
+        waiting.fetch_add(written.len(), Ordering::Relaxed);
+        if out.send(written.into()).is_err() || is_over {
             return;
         }
     }

@@ -24,6 +24,8 @@ const MOST_FINGERPRINTS: usize = 10_000;
 /// Rows for each at the most.
 const MOST_MATCHES: usize = 1000;
 const DEFAULT_MATCHES: usize = 100;
+/// Rows of an answer at the most.
+const MOST_ROWS: usize = 100_000;
 /// Results of a list at the most.
 const MOST_RESULTS: usize = 1000;
 
@@ -92,15 +94,18 @@ pub(crate) async fn fingerprints(
             Kind::BadField.with(format!("radius: the tables of this collection serve at most {most} differing bits"))
         );
     }
-    let limit = input.limit.unwrap_or(DEFAULT_MATCHES);
-    if limit > MOST_MATCHES {
-        return Err(Kind::BadField.with(format!("limit: at most {MOST_MATCHES} rows are named for a fingerprint")));
+    let limit = input.limit.unwrap_or(DEFAULT_MATCHES.min(MOST_ROWS / input.fingerprints.len()));
+    if limit > MOST_MATCHES || limit * input.fingerprints.len() > MOST_ROWS {
+        return Err(Kind::BadField.with(format!(
+            "limit: at most {MOST_MATCHES} rows are named for a fingerprint, and {MOST_ROWS} in one answer"
+        )));
     }
     let parse = |text: &str| match u64::from_str_radix(text, 16) {
         Ok(fingerprint) if text.len() == 16 && !text.starts_with('+') => Ok(fingerprint),
         _ => Err(Kind::BadField.with("fingerprints: each is 16 hex digits")),
     };
     let wanted = input.fingerprints.iter().map(|text| parse(text)).collect::<Result<Vec<u64>, Problem>>()?;
+    let _heavy = service.heavy().await;
     let matches = tokio::task::block_in_place(|| {
         let mut reader = collection.online.reader();
         wanted
@@ -218,6 +223,7 @@ pub(crate) async fn refine(
     let refiner = Refiner::new(config)?;
     let most = service.settings.limits.page_bytes;
     let pages = input.results.iter().map(|result| result.0.page(most)).collect::<Result<Vec<_>, Problem>>()?;
+    let _heavy = service.heavy().await;
     let folded = tokio::task::block_in_place(|| {
         let mut sketcher = refiner.sketcher();
         let sketches: Vec<_> = pages.iter().map(|page| Some(refiner.sketch(page, &mut sketcher))).collect();
@@ -282,6 +288,7 @@ pub(crate) async fn compare_pages(
     let (left, right) = (input.left.0.page(most)?, input.right.0.page(most)?);
     let defaults = lookalike::config::Config::default();
     let common = collection.online.page_config().unwrap_or(&defaults);
+    let _heavy = service.heavy().await;
     let compared = tokio::task::block_in_place(|| compare(&left, &right, common));
     Ok(reply(StatusCode::OK, &compared))
 }

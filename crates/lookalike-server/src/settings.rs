@@ -36,6 +36,8 @@ pub struct Settings {
     pub threads: usize,
     /// What merging may use; 0 for 2 GiB.
     pub memory_bytes: u64,
+    /// Rows in memory from which they are written to a segment; 0 for 262,144.
+    pub memory_rows: u64,
     /// What is too much.
     pub limits: Limits,
     /// Collections that are to be there.
@@ -95,6 +97,7 @@ impl Settings {
             skip_damaged: false,
             threads: 0,
             memory_bytes: 0,
+            memory_rows: 0,
             limits: Limits::default(),
             collections: BTreeMap::new(),
         }
@@ -117,6 +120,7 @@ impl Settings {
         set(&mut self.skip_damaged, file.skip_damaged);
         set(&mut self.threads, file.threads);
         set(&mut self.memory_bytes, file.memory.map(|bytes| bytes.0));
+        set(&mut self.memory_rows, file.memory_rows);
         set(&mut self.collections, file.collections);
         // Names in a file are meant from where the file is.
         self.backups = file.backups.map(|path| beside.join(path)).or(self.backups.take());
@@ -194,6 +198,7 @@ struct File {
     skip_damaged: Option<bool>,
     threads: Option<usize>,
     memory: Option<Bytes>,
+    memory_rows: Option<u64>,
     limits: FileLimits,
     collections: Option<BTreeMap<String, CollectionInput>>,
 }
@@ -244,6 +249,7 @@ mod tests {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/service.toml");
         let mut settings = Settings::new("index".into());
         settings.memory_bytes = 2 << 30;
+        settings.memory_rows = 262_144;
         let defaults = format!("{settings:?}");
         settings.read(&path).unwrap();
         assert_eq!(format!("{settings:?}"), defaults);

@@ -21,8 +21,13 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NO_SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
 /// Paths that anybody may ask.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
+/// How long a backup may take.
+const BACKUP_TIME: Duration = Duration::from_secs(6 * 3600);
 /// How long lines of the log wait for others.
 const LOG_DELAY: Duration = Duration::from_millis(200);
+
+/// Held by a request that is under way.
+pub(crate) type Permit = Arc<tokio::sync::OwnedSemaphorePermit>;
 
 /// Makes ids that no other request has.
 #[derive(Debug)]
@@ -86,10 +91,12 @@ pub(crate) async fn watch(State(service): State<Arc<Service>>, mut request: Requ
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let path = service.access_log.is_some().then(|| request.uri().clone());
+    // A copy of a large index takes its time.
+    let is_backup = route.as_ref().is_some_and(|route| route.as_str().ends_with("/backup"));
+    let limit = if is_backup { BACKUP_TIME } else { service.settings.limits.request_time };
     let mut response = match allow(&service, &mut request) {
         Ok(_permit) => {
-            let handled =
-                within(service.settings.limits.request_time, AssertUnwindSafe(next.run(request)).catch_unwind()).await;
+            let handled = within(limit, AssertUnwindSafe(next.run(request)).catch_unwind()).await;
             match handled {
                 Ok(Ok(response)) => response,
                 Ok(Err(_)) => Kind::Internal.with("the server's log says more").into_response(),
@@ -141,7 +148,7 @@ fn count(route: Option<&MatchedPath>, method: &Method, status: u16, seconds: f64
 }
 
 /// Whether a request is handed on; whoever gets a permit is one of those that are under way.
-fn allow(service: &Service, request: &mut Request) -> Result<Option<tokio::sync::OwnedSemaphorePermit>, Problem> {
+fn allow(service: &Service, request: &mut Request) -> Result<Option<Permit>, Problem> {
     if OPEN.contains(&request.uri().path()) {
         return Ok(None);
     }
@@ -150,7 +157,11 @@ fn allow(service: &Service, request: &mut Request) -> Result<Option<tokio::sync:
     }
     let rights = service.settings.tokens.rights(request.headers())?;
     request.extensions_mut().insert(rights);
-    let permit = Arc::clone(&service.permits).try_acquire_owned();
+    let permit = Arc::clone(&service.permits).try_acquire_owned().map(Arc::new);
+    if let Ok(permit) = &permit {
+        // For whoever goes on when the answer has begun.
+        request.extensions_mut().insert(Arc::clone(permit));
+    }
     permit.map(Some).map_err(|_| {
         Kind::TooBusy.with("as many requests as this service takes at once are under way; try again in a moment")
     })

@@ -7,10 +7,7 @@ use std::fs::File;
 use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{self, Sender};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread::JoinHandle;
-use std::time::Instant;
+use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::candidate::design::Design;
 use crate::error::{Error, Result};
@@ -27,7 +24,7 @@ const TAIL_ROWS: usize = 256;
 /// Segments of a size that are merged.
 const MERGED: usize = 4;
 /// Rows in memory from which they are written to a file.
-const MEMORY_ROWS: u64 = 1 << 18;
+pub(super) const MEMORY_ROWS: u64 = 1 << 18;
 
 /// The rows that came last, and what was deleted since.
 #[derive(Debug, Clone, Default)]
@@ -226,9 +223,8 @@ impl Index {
         }
         // Changes that leave nothing behind are covered too.
         let _writing = self.write_lock()?;
-        let before = self.covered.fetch_max(last, Ordering::AcqRel);
-        if before < last || !Manifest::path(&self.directory).exists() {
-            self.write_manifest(&self.state.load().segments)?;
+        if self.covered() < last || !Manifest::path(&self.directory).exists() {
+            self.write_manifest(&self.state.load().segments, last)?;
         }
         Ok(())
     }
@@ -247,7 +243,7 @@ impl Index {
             let in_memory_rows =
                 state.segments[in_memory..].iter().map(|segment| segment.meta.rows + segment.meta.deleted);
             let rows: u64 = in_memory_rows.sum();
-            let (range, to_file) = if rows >= MEMORY_ROWS {
+            let (range, to_file) = if rows >= self.memory_rows {
                 (in_memory..state.segments.len(), true)
             } else if let Some(range) = like_sizes(&state.segments) {
                 let to_file = is_in_file(&state.segments[range.start]);
@@ -307,8 +303,7 @@ impl Index {
         let replaced: Vec<Arc<Segment>> = segments.splice(range, made).collect();
         let damaged = state.damaged.clone();
         if to_file {
-            let before = self.covered.fetch_max(last, Ordering::AcqRel);
-            self.write_manifest(&segments).inspect_err(|_| self.covered.store(before, Ordering::Release))?;
+            self.write_manifest(&segments, last).inspect_err(|_| self.forget(&segments))?;
         }
         self.state.store(Arc::new(State { segments, tail: Arc::clone(&state.tail), damaged }));
         for segment in replaced.iter().filter(|segment| is_in_file(segment)) {
@@ -321,14 +316,26 @@ impl Index {
     pub(crate) fn set_store(&self, open: bool) -> Result<()> {
         let _writing = self.write_lock()?;
         *self.store.lock().unwrap_or_else(PoisonError::into_inner) = Some(open);
-        self.write_manifest(&self.state.load().segments)
+        self.write_manifest(&self.state.load().segments, 0)
     }
 
-    /// The manifest of some of the segments that there are.
-    pub(super) fn manifest(&self, segments: &[Arc<Segment>]) -> Manifest {
+    /// Gives up segments that no manifest lists, as it could not be written.
+    fn forget(&self, segments: &[Arc<Segment>]) {
+        // One that cannot be read may list them.
+        let Ok(manifest) = Manifest::read(&self.directory) else { return };
+        for segment in segments.iter().filter(|segment| is_in_file(segment)) {
+            let name = segment.file().path().file_name().unwrap_or_default().to_string_lossy();
+            if !manifest.segments.iter().any(|listed| *listed == name) {
+                segment.file().remove_when_unused();
+            }
+        }
+    }
+
+    /// The manifest of some of the segments that there are, which cover changes up to `covered`.
+    pub(super) fn manifest(&self, segments: &[Arc<Segment>], covered: u64) -> Manifest {
         let mut manifest = Manifest::new(self.config.clone());
         let is_open = *self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        manifest.set_store(is_open.map(|open| StoreState { covered: self.covered(), open }));
+        manifest.set_store(is_open.map(|open| StoreState { covered, open }));
         manifest.next = self.next.load(Ordering::Relaxed);
         manifest.next_id = self.next_id.load(Ordering::Relaxed);
         for segment in segments.iter().filter(|segment| is_in_file(segment)) {
@@ -337,13 +344,16 @@ impl Index {
         manifest
     }
 
-    fn write_manifest(&self, segments: &[Arc<Segment>]) -> Result<()> {
-        let manifest = self.manifest(segments);
+    /// Writes the manifest; from then on changes up to `covered` count as covered, which are not before.
+    fn write_manifest(&self, segments: &[Arc<Segment>], covered: u64) -> Result<()> {
+        let covered = self.covered().max(covered);
+        let manifest = self.manifest(segments, covered);
         if self.replaces.load(Ordering::Relaxed) {
             // Changes of the old index are none of the new one.
             replace_store(&self.directory)?;
         }
         manifest.write(&self.directory)?;
+        self.covered.store(covered, Ordering::Release);
         if self.replaces.swap(false, Ordering::Relaxed) {
             manifest.remove_strangers(&self.directory)?;
         }
@@ -357,82 +367,6 @@ impl Index {
     pub fn bulk(&self) -> Result<Bulk<'_>> {
         drop(self.write_lock()?);
         Ok(Bulk { builders: Builders::new(self, true)?, kept: None })
-    }
-
-    /// Merges in a thread of its own, whenever told that rows have come.
-    ///
-    /// # Errors
-    /// When the thread cannot be started.
-    pub fn merge_in_background(self: &Arc<Index>) -> Result<Merging> {
-        let (wake, woken) = mpsc::channel::<()>();
-        let stats = Arc::new(Mutex::new(MergeStats::default()));
-        let (index, told) = (Arc::clone(self), Arc::clone(&stats));
-        let work = move || {
-            let mut last = Ok(0);
-            while woken.recv().is_ok() {
-                while woken.try_recv().is_ok() {}
-                let start = Instant::now();
-                last = index.merge_like_sizes();
-                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-                told.merges += last.as_ref().map_or(0, |merges| *merges as u64);
-                told.seconds += start.elapsed().as_secs_f64();
-                told.failed = last.as_ref().err().map(ToString::to_string);
-            }
-            last.map(|_| ())
-        };
-        let thread = std::thread::Builder::new().name("merge".to_owned()).spawn(work);
-        Ok(Merging {
-            wake: Some(wake),
-            thread: Some(thread.map_err(Error::io(&self.directory, "start a thread for"))?),
-            stats,
-        })
-    }
-}
-
-/// What a thread that merges has done.
-#[derive(Debug, Clone, Default)]
-pub struct MergeStats {
-    /// Merges.
-    pub merges: u64,
-    /// Time they took.
-    pub seconds: f64,
-    /// What went wrong the last time; it is tried again when rows come.
-    pub failed: Option<String>,
-}
-
-/// A thread that merges.
-pub struct Merging {
-    wake: Option<Sender<()>>,
-    thread: Option<JoinHandle<Result<()>>>,
-    stats: Arc<Mutex<MergeStats>>,
-}
-
-impl Merging {
-    /// Rows have come.
-    pub fn wake(&self) {
-        if let Some(wake) = &self.wake {
-            // Nobody listens once the thread is gone, and `finish` tells why.
-            let _ = wake.send(());
-        }
-    }
-
-    /// What it has done so far.
-    #[must_use]
-    pub fn stats(&self) -> MergeStats {
-        self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Ends the thread when it is done with what it does.
-    ///
-    /// # Errors
-    /// With what went wrong in the last merge.
-    pub fn finish(mut self) -> Result<()> {
-        self.wake = None;
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Ok(()),
-        }
     }
 }
 
@@ -582,7 +516,7 @@ impl Bulk<'_> {
             segments.push(Arc::new(index.in_memory(Tail::clone(&state.tail))?));
         }
         segments.extend(made);
-        index.write_manifest(&segments)?;
+        index.write_manifest(&segments, 0)?;
         let tail = Arc::new(Tail { last: state.tail.last, ..Tail::default() });
         index.state.store(Arc::new(State { segments, tail, damaged: state.damaged.clone() }));
         Ok(())

@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::index::ids::IdKind;
 use crate::index::segment::{Codec, MOST_RADIUS};
 use crate::index::segment_file::FORMAT_VERSION;
-use crate::index::{BUILDING, COLLECTIONS, LOCK, NEW_STORE, STORE};
+use crate::index::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
 
 /// A manifest that is being written.
 const NEW: &str = "manifest.json.new";
@@ -216,8 +216,8 @@ pub(super) fn clear_building(directory: &Path) -> Result<()> {
 }
 
 /// Whether a file of this name belongs to an index.
-pub(super) fn is_ours(name: &str) -> bool {
-    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS].contains(&name) || segment_number(name).is_some()
+pub(crate) fn is_ours(name: &str) -> bool {
+    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK].contains(&name) || segment_number(name).is_some()
 }
 
 /// The name of a segment.

@@ -6,6 +6,7 @@
 //! small tail and in segments that have no file yet; merging makes few large segments of many small ones.
 //! Readers hold what was there when they began; they wait for nobody.
 
+mod background;
 mod build;
 pub mod fingerprints;
 mod huffman;
@@ -24,10 +25,11 @@ mod sort;
 pub mod stats;
 pub(crate) mod store;
 
+pub use background::{MergeStats, Merging};
 pub use ids::{Id, IdKind};
-pub use live::{Bulk, Change, MergeStats, Merging};
-pub(crate) use manifest::sync_directory;
+pub use live::{Bulk, Change};
 pub use manifest::{IndexConfig, Meaning};
+pub(crate) use manifest::{is_ours, sync_directory};
 pub use matches::Told;
 pub(crate) use moment::Moment;
 pub use packed::PackedShape;
@@ -44,13 +46,14 @@ use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
 use live::Tail;
-use manifest::{Manifest, clear_building, is_ours};
+use manifest::{Manifest, clear_building};
 use segment::Segment;
-use store::Store;
 
 /// Where segments are made.
 const BUILDING: &str = "building";
 const LOCK: &str = "lock";
+/// The number of the last change that was acknowledged.
+const MARK: &str = "acknowledged";
 /// What was stored online.
 const STORE: &str = "store";
 /// The same of an index that is to replace another.
@@ -89,6 +92,8 @@ pub struct Index {
     /// Builds so far.
     builds: std::sync::atomic::AtomicU64,
     memory_bytes: u64,
+    /// Rows in memory from which they are written to a file.
+    memory_rows: u64,
     /// The number of the last change that is in files.
     covered: std::sync::atomic::AtomicU64,
     /// Whether there is a store, and whether it has more than the segments.
@@ -115,8 +120,12 @@ pub struct OpenOptions {
     pub write: bool,
     /// Segments that cannot be used are left out.
     pub skip_damaged: bool,
+    /// All checksums are looked at now, and not when a part is first asked for.
+    pub check: bool,
     /// What building may use; 0 for 2 GiB.
     pub memory_bytes: u64,
+    /// Rows in memory from which they are written to a file; 0 for 262,144.
+    pub memory_rows: u64,
 }
 
 impl Index {
@@ -147,7 +156,7 @@ impl Index {
         // An index that is there stays until the first segment of the new one is.
         let mut manifest = Manifest::new(config);
         manifest.next = manifest.free_number(directory);
-        let options = OpenOptions { write: true, memory_bytes, skip_damaged: false };
+        let options = OpenOptions { write: true, memory_bytes, ..OpenOptions::default() };
         let mut index = Index::with(directory, manifest, Some(lock), options)?;
         index.replaces = true.into();
         Ok(index)
@@ -169,7 +178,7 @@ impl Index {
             index = Index::open_segments(directory, options)?;
             index.reading = Some(reading);
         }
-        index.read_store(&Store::open(directory)?, options.skip_damaged)?;
+        index.read_store(&index.open_store(options.skip_damaged)?, options.skip_damaged)?;
         if options.write {
             index.flush()?;
             index.set_store(false)?;
@@ -223,10 +232,12 @@ impl Index {
         let next = manifest.free_number(directory);
         let (mut segments, mut damaged) = (Vec::new(), Vec::new());
         for name in &manifest.segments {
-            let whole = open_segment(&directory.join(name), hash).and_then(|segment| match options.skip_damaged {
-                // Damage that would be met later must be known now.
-                true => segment.file().check_all().into_iter().next().map_or(Ok(segment), Err),
-                false => Ok(segment),
+            let whole = open_segment(&directory.join(name), hash).and_then(|segment| {
+                match options.skip_damaged || options.check {
+                    // Damage that would be met later must be known now.
+                    true => segment.file().check_all().into_iter().next().map_or(Ok(segment), Err),
+                    false => Ok(segment),
+                }
             });
             match whole {
                 Ok(segment) => segments.push(Arc::new(segment)),
@@ -250,6 +261,7 @@ impl Index {
             store: Mutex::new(manifest.store.map(|store| store.open)),
             builds: 0.into(),
             replaces: false.into(),
+            memory_rows: if options.memory_rows == 0 { live::MEMORY_ROWS } else { options.memory_rows },
             memory_bytes: if options.memory_bytes == 0 { 2 << 30 } else { options.memory_bytes },
             lock,
             reading: None,

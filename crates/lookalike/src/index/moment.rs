@@ -45,7 +45,7 @@ impl Index {
     pub(crate) fn moment(&self) -> Result<Moment> {
         let _writing = self.write_lock()?;
         let state = self.state.load_full();
-        let manifest = self.manifest(&state.segments);
+        let manifest = self.manifest(&state.segments, self.covered());
         Ok(Moment { state, manifest })
     }
 }

@@ -4,17 +4,20 @@
 //! whose segments do not cover them yet; the page with an id. The store is fjall's; it refuses all writes once one has
 //! failed, and is opened anew then.
 
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::index::ids::Id;
 use crate::index::live::Change;
 use crate::index::manifest::sync_directory;
-use crate::index::{Index, NEW_STORE, STORE};
+use crate::index::{Index, MARK, NEW_STORE, STORE};
 use crate::sketch::min_bytes::{MinBytes, PARTS};
 
 /// The first byte of a stored page.
@@ -124,6 +127,8 @@ pub(crate) struct Store {
     log: Keyspace,
     /// Id → page.
     pages: Keyspace,
+    /// Snapshots that are alive hold this, too.
+    alive: Arc<()>,
 }
 
 /// What the store held at one moment.
@@ -132,6 +137,8 @@ pub(crate) struct StoreSnapshot {
     log: Keyspace,
     pages: Keyspace,
     directory: PathBuf,
+    /// One more of those that are alive.
+    _alive: Arc<()>,
 }
 
 fn failed(directory: &Path, cause: &fjall::Error) -> Error {
@@ -173,13 +180,15 @@ impl Store {
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
         let log = database.keyspace("log", options).map_err(failed)?;
         let pages = database.keyspace("pages", options).map_err(failed)?;
-        Ok(Store { directory: directory.to_path_buf(), database, log, pages })
+        // What was read back from the journal may not have been synced by whoever was killed.
+        database.persist(PersistMode::SyncAll).map_err(failed)?;
+        Ok(Store { directory: directory.to_path_buf(), database, log, pages, alive: Arc::default() })
     }
 
     /// Whether there is room for more, as far as a file of some size can tell.
     pub(crate) fn has_room(directory: &Path) -> Result<()> {
         let path = directory.join("room");
-        let written = std::fs::File::create(&path).and_then(|mut file| {
+        let written = File::create(&path).and_then(|mut file| {
             file.write_all(&vec![1; ROOM_BYTES])?;
             file.sync_all()
         });
@@ -270,11 +279,6 @@ impl Store {
         key.as_ref().try_into().map(u64::from_be_bytes).ok()
     }
 
-    /// Pages, about.
-    pub(crate) fn pages(&self) -> usize {
-        self.pages.approximate_len()
-    }
-
     /// Bytes on disk.
     pub(crate) fn bytes(&self) -> u64 {
         self.database.disk_space().unwrap_or(0)
@@ -287,7 +291,39 @@ impl Store {
             log: self.log.clone(),
             pages: self.pages.clone(),
             directory: self.directory.clone(),
+            _alive: Arc::clone(&self.alive),
         }
+    }
+
+    /// Whether a snapshot keeps it from being closed.
+    pub(crate) fn is_held(&self) -> bool {
+        Arc::strong_count(&self.alive) > 1
+    }
+}
+
+/// The number of the last change that was acknowledged, in a file beside the store: fjall takes a journal whose end is
+/// damaged for one that ended there. The file is not synced; it may be behind, never ahead.
+pub(crate) struct Mark(File);
+
+impl Mark {
+    pub(crate) fn open(directory: &Path) -> Result<Mark> {
+        let path = directory.join(MARK);
+        let file = File::options().create(true).truncate(false).write(true).open(&path);
+        file.map(Mark).map_err(Error::io(&path, "create"))
+    }
+
+    /// Nothing, if there is none that can be trusted.
+    fn read(directory: &Path) -> Option<u64> {
+        let bytes: [u8; 16] = std::fs::read(directory.join(MARK)).ok()?.try_into().ok()?;
+        let (number, check) = bytes.split_first_chunk::<8>()?;
+        (xxh3_64(number).to_le_bytes() == check).then_some(u64::from_le_bytes(*number))
+    }
+
+    /// A mark that cannot be written stays behind.
+    pub(crate) fn write(&mut self, number: u64) {
+        let number = number.to_le_bytes();
+        let bytes = [number, xxh3_64(&number).to_le_bytes()].concat();
+        let _ = self.0.seek(SeekFrom::Start(0)).and_then(|_| self.0.write_all(&bytes));
     }
 }
 
@@ -304,7 +340,12 @@ impl PageWriter {
     }
 
     pub(super) fn push(&mut self, id: &Id, page: StoredPage) -> Result<()> {
-        self.group.pages.push((id.to_string(), Some(page)));
+        let id = id.to_string();
+        // The store has no empty keys.
+        if id.is_empty() {
+            return Ok(());
+        }
+        self.group.pages.push((id, Some(page)));
         if self.group.pages.len() == MANY { self.write(false) } else { Ok(()) }
     }
 
@@ -328,6 +369,10 @@ impl PageWriter {
 /// Puts the store of a new index in the place of that of the one it replaces.
 pub(super) fn replace_store(directory: &Path) -> Result<()> {
     let (old, new) = (directory.join(STORE), directory.join(NEW_STORE));
+    let mark = directory.join(MARK);
+    if mark.exists() {
+        std::fs::remove_file(&mark).map_err(Error::io(&mark, "remove"))?;
+    }
     if old.exists() {
         std::fs::remove_dir_all(&old).map_err(Error::io(&old, "remove"))?;
     }
@@ -369,9 +414,26 @@ impl StoreSnapshot {
 }
 
 impl Index {
+    /// Opens the store; makes one if there was none. One that was there and is gone is missed.
+    pub(crate) fn open_store(&self, skip_damaged: bool) -> Result<Store> {
+        let has_store = self.store.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if has_store && !skip_damaged && !self.directory.join(STORE).exists() {
+            let reason = "it is gone, and with it what is known of pages; restore a backup, or use --skip-damaged to serve the rows that are left without writing".to_owned();
+            return Err(Error::Store { path: self.directory.clone(), reason });
+        }
+        Store::open(&self.directory)
+    }
+
     /// Reads the changes of the store that segments do not cover, into memory; gives the number of the last.
     pub(crate) fn read_store(&self, store: &Store, skip_holes: bool) -> Result<u64> {
-        store.replay(self.covered(), skip_holes, &mut |changes, last| self.make(changes, last))
+        let last = store.replay(self.covered(), skip_holes, &mut |changes, last| self.make(changes, last))?;
+        match Mark::read(&self.directory) {
+            Some(acknowledged) if acknowledged > last && !skip_holes => Err(store.bad(format!(
+                "changes {} to {acknowledged} were acknowledged and are not there: its journal has lost its end; restore a backup, or use --skip-damaged to serve what is left without writing to it",
+                last + 1
+            ))),
+            _ => Ok(last),
+        }
     }
 }
 
@@ -393,11 +455,7 @@ mod tests {
         };
         let bytes = page.encode();
         assert_eq!(StoredPage::decode(&bytes).unwrap(), page);
-        assert_eq!(
-            xxhash_rust::xxh3::xxh3_64(&bytes),
-            0x8f0e_fe79_7940_6f3f,
-            "stored with every page; a change needs a new version"
-        );
+        assert_eq!(xxh3_64(&bytes), 0x8f0e_fe79_7940_6f3f, "stored with every page; a change needs a new version");
         for length in 0..bytes.len() {
             assert!(StoredPage::decode(&bytes[..length]).is_err(), "{length}");
         }

@@ -30,6 +30,9 @@ impl Online {
         if directory.exists() {
             return Err(Error::Usage(format!("{}: is there already", directory.display())));
         }
+        let Ok(_copying) = self.copying.try_lock() else {
+            return Err(Error::Usage("a copy of this index is being made already".to_owned()));
+        };
         let (tell, told) = mpsc::sync_channel(1);
         // Nobody waits for the answer if this thread is gone.
         self.send(Job::Snapshot { done: Box::new(move |moment| drop(tell.send(moment))) })?;
@@ -39,9 +42,7 @@ impl Online {
         name.push(".part");
         let aside = parent.join(name);
         let copied = (|| {
-            if aside.exists() {
-                std::fs::remove_dir_all(&aside).map_err(Error::io(&aside, "remove"))?;
-            }
+            remove_unfinished(parent, directory)?;
             std::fs::create_dir_all(&aside).map_err(Error::io(&aside, "create"))?;
             let pages = snapshot.copy_to(&aside, moment.covered())?;
             moment.copy_to(&aside)?;
@@ -51,9 +52,25 @@ impl Online {
             Ok(Backup { rows, pages })
         })();
         if copied.is_err() {
-            // What is left of it is in the way of nobody, and removed by the next attempt.
+            // What is left is removed by the next attempt.
             let _ = std::fs::remove_dir_all(&aside);
         }
         copied
     }
+}
+
+/// Removes what attempts that were killed have left: directories with the same name up to the last hyphen.
+fn remove_unfinished(parent: &Path, directory: &Path) -> Result<()> {
+    let name = directory.file_name().unwrap_or_default().to_string_lossy();
+    let stem = name.rsplit_once('-').map_or(&*name, |(stem, _)| stem);
+    for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
+        let other = entry.file_name().to_string_lossy().into_owned();
+        let is_part = other
+            .strip_suffix(".part")
+            .is_some_and(|other| other.rsplit_once('-').map_or(other, |(stem, _)| stem) == stem);
+        if is_part {
+            std::fs::remove_dir_all(entry.path()).map_err(Error::io(&entry.path(), "remove"))?;
+        }
+    }
+    Ok(())
 }

@@ -20,8 +20,10 @@ use std::thread::JoinHandle;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::index::pages;
-use crate::index::store::Store;
-use crate::index::{Index, IndexConfig, Meaning, MergeStats, Merging, OpenOptions, Reader, StoredPage};
+use crate::index::store::{Mark, Store};
+use crate::index::{
+    Id, Index, IndexConfig, Match, Meaning, MergeStats, Merging, OpenOptions, Reader, StoredPage, is_ours,
+};
 use crate::method::Plan;
 use crate::page::RawPage;
 use crate::sketch::min_bytes::similarity;
@@ -29,10 +31,15 @@ use crate::sketch::sketcher::Sketcher;
 use sequencer::{Job, Pending, Sequencer};
 
 /// Candidates that are compared, the nearest first.
-pub const MOST_COMPARED: usize = 64;
+const MOST_COMPARED: usize = 64;
+/// The same if none of those is confirmed.
+const MOST_TRIED: usize = 4096;
 /// Jobs that wait for the sequencer, at the most.
 const MOST_WAITING: usize = 8192;
 
+/// Sketchers of a group of threads that wait for the next page, and bytes of a page after which one does not.
+const MOST_WAITING_SKETCHERS: usize = 4;
+const LARGE_PAGE: u64 = 1 << 20;
 /// Groups of threads that share sketchers.
 const LANES: usize = 16;
 
@@ -101,7 +108,7 @@ pub struct Answer {
     pub rejected: Vec<Compared>,
     /// Candidates of which nothing but the fingerprint is known; they do not count.
     pub unconfirmed: Vec<Compared>,
-    /// Candidates there are; at most [`MOST_COMPARED`] are compared.
+    /// Candidates there are; at most 64 are compared, and 4,096 if none of those is confirmed.
     pub candidates: u64,
     /// Whether it is stored now, and was not before this call.
     pub stored: bool,
@@ -159,6 +166,7 @@ pub(crate) struct Counters {
     sync_nanoseconds: AtomicU64,
     reopened: AtomicU64,
     last: AtomicU64,
+    store_bytes: AtomicU64,
 }
 
 /// The same, and what there is.
@@ -174,8 +182,6 @@ pub struct OnlineStats {
     pub segments_in_memory: usize,
     /// Bytes of segments in files.
     pub segment_bytes: u64,
-    /// Pages in the store, about.
-    pub pages: usize,
     /// Bytes of the store.
     pub store_bytes: u64,
     /// The number of the last change.
@@ -220,6 +226,8 @@ pub struct Online {
     sequencer: Option<JoinHandle<()>>,
     merging: Option<Arc<Merging>>,
     is_read_only: bool,
+    /// Held while a copy is made.
+    copying: Mutex<()>,
 }
 
 /// How an index is opened for serving.
@@ -229,6 +237,8 @@ pub struct OnlineOptions {
     pub skip_damaged: bool,
     /// What merging may use; 0 for 2 GiB.
     pub memory_bytes: u64,
+    /// Rows in memory from which they are written to a segment; 0 for 262,144.
+    pub memory_rows: u64,
 }
 
 impl Online {
@@ -243,6 +253,22 @@ impl Online {
                 return Err(Error::Usage("an index that is served is made for pages".to_owned()));
             }
         }
+        let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
+        let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
+        if let Some(strange) = names.iter().find(|name| !is_ours(name)) {
+            return Err(Error::Usage(format!(
+                "{}: holds other things ({strange}), and is no index; choose another directory, which is made if it is not there",
+                directory.display()
+            )));
+        }
+        if let Some(part) = names.iter().find(|name| *name == "store" || name.ends_with(".seg")) {
+            return Err(Error::BadResult {
+                path: directory.to_path_buf(),
+                reason: format!(
+                    "has {part} but no manifest.json, without which it is no index; restore it whole, or remove what is there"
+                ),
+            });
+        }
         Index::create(directory, config, 0, false)?.flush()
     }
 
@@ -255,13 +281,15 @@ impl Online {
             write: !options.skip_damaged,
             skip_damaged: options.skip_damaged,
             memory_bytes: options.memory_bytes,
+            memory_rows: options.memory_rows,
+            check: true,
         };
         let index = Arc::new(Index::open_to_serve(directory, open)?);
         let config = match &index.config().fingerprints {
             Meaning::Pages(config) => Some(Config::clone(config)),
             Meaning::Given => None,
         };
-        let store = Store::open(directory)?;
+        let store = index.open_store(options.skip_damaged)?;
         let covered = index.covered();
         let last = index.read_store(&store, options.skip_damaged)?;
         if !options.skip_damaged {
@@ -277,9 +305,11 @@ impl Online {
             counters: Counters { last: last.into(), ..Counters::default() },
             index: Arc::clone(&index),
         });
+        shared.measure();
         let merging = Arc::new(index.merge_in_background()?);
         let (jobs, received) = std::sync::mpsc::sync_channel(MOST_WAITING);
-        let sequencer = Sequencer::new(Arc::clone(&shared), Arc::clone(&merging), last + 1, first);
+        let mark = Mark::open(directory)?;
+        let sequencer = Sequencer::new(Arc::clone(&shared), Arc::clone(&merging), mark, last + 1, first);
         let thread = std::thread::Builder::new().name("sequencer".to_owned());
         let thread =
             thread.spawn(move || sequencer.run(&received)).map_err(Error::io(directory, "start a thread for"))?;
@@ -291,6 +321,7 @@ impl Online {
             sequencer: Some(thread),
             merging: Some(merging),
             is_read_only: options.skip_damaged,
+            copying: Mutex::default(),
         })
     }
 
@@ -381,15 +412,13 @@ impl Online {
     pub fn stats(&self) -> OnlineStats {
         let counters = &self.shared.counters;
         let tiers = self.shared.index.tiers();
-        let store = self.shared.store.read().unwrap_or_else(PoisonError::into_inner);
         OnlineStats {
             rows: tiers.rows,
             rows_in_memory: tiers.rows_in_memory,
             segments: tiers.segments,
             segments_in_memory: tiers.segments_in_memory,
             segment_bytes: tiers.segment_bytes,
-            pages: store.as_ref().map_or(0, Store::pages),
-            store_bytes: store.as_ref().map_or(0, Store::bytes),
+            store_bytes: counters.store_bytes.load(Ordering::Relaxed),
             last_change: counters.last.load(Ordering::Relaxed),
             covered: self.shared.index.covered(),
             groups: counters.groups.load(Ordering::Relaxed),
@@ -446,7 +475,12 @@ impl Online {
         let waiting = sketchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut sketcher = waiting.unwrap_or_else(|| Sketcher::new(plan, config));
         let read = pages::stored_page(page, &mut sketcher, config);
-        sketchers.lock().unwrap_or_else(PoisonError::into_inner).push(sketcher);
+        let mut sketchers = sketchers.lock().unwrap_or_else(PoisonError::into_inner);
+        // One that has read a large page has grown with it.
+        if sketchers.len() < MOST_WAITING_SKETCHERS && page.length < LARGE_PAGE {
+            sketchers.push(sketcher);
+        }
+        drop(sketchers);
         // A URL is a name for a page that has no other.
         let id = page.id.as_deref().or(page.url.as_deref()).map(str::to_owned);
         Ok(Asked { id, page: read })
@@ -464,6 +498,12 @@ impl Shared {
     /// Why nothing can be stored at the moment.
     fn failed(&self) -> Option<String> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Looks at the size of the store.
+    fn measure(&self) {
+        let bytes = self.store.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, Store::bytes);
+        self.counters.store_bytes.store(bytes, Ordering::Relaxed);
     }
 
     fn set_failed(&self, reason: Option<String>) {
@@ -488,11 +528,49 @@ impl Shared {
         let mut answer = asked.answer();
         let Some(fingerprint) = asked.page.fingerprint else { return Ok(answer) };
         let radius = if asked.page.is_short { 0 } else { self.radius };
-        let found = self.index.reader().query(fingerprint, radius, MOST_COMPARED)?;
+        let mut reader = self.index.reader();
+        let found = reader.query(fingerprint, radius, MOST_COMPARED)?;
         let near = pending.near(fingerprint, radius);
         answer.candidates = found.count + near.len() as u64;
         let mut seen = HashSet::new();
-        for candidate in near.into_iter().chain(found.matches) {
+        if answer.candidates > MOST_COMPARED as u64 {
+            // Its own older version must not be lost in a crowd.
+            let own = asked.id.as_deref().map_or(Ok(None), |id| self.page(id))?.and_then(|page| page.fingerprint);
+            let own = own.zip(asked.id.as_deref()).map(|(other, id)| Match {
+                id: Id::from(id),
+                distance: (other ^ fingerprint).count_ones(),
+                fingerprint: other,
+            });
+            self.compare(asked, own.into_iter().filter(|own| own.distance <= radius), pending, &mut seen, &mut answer)?;
+        }
+        self.compare(asked, near.into_iter().chain(found.matches), pending, &mut seen, &mut answer)?;
+        if answer.of.is_empty() && found.count > MOST_COMPARED as u64 {
+            let more = reader.query(fingerprint, radius, MOST_TRIED)?.matches;
+            self.compare(asked, more.into_iter().skip(MOST_COMPARED), pending, &mut seen, &mut answer)?;
+        }
+        let similarity = |compared: &Compared| compared.similarity.unwrap_or(0.0);
+        answer.of.sort_by(|a, b| {
+            let nearer = b.is_exact.cmp(&a.is_exact).then(similarity(b).total_cmp(&similarity(a)));
+            nearer.then(a.distance.cmp(&b.distance)).then_with(|| a.id.cmp(&b.id))
+        });
+        answer.verdict = match answer.of.first() {
+            Some(first) if first.is_exact => Verdict::Exact,
+            Some(_) => Verdict::Near,
+            None => Verdict::New,
+        };
+        Ok(answer)
+    }
+
+    /// Compares candidates with what is stored of them.
+    fn compare(
+        &self,
+        asked: &Asked,
+        candidates: impl Iterator<Item = Match>,
+        pending: &Pending,
+        seen: &mut HashSet<String>,
+        answer: &mut Answer,
+    ) -> Result<()> {
+        for candidate in candidates {
             let id = candidate.id.to_string();
             let page = match pending.pages.get(&id) {
                 Some(None) => continue,
@@ -516,17 +594,7 @@ impl Shared {
                 Some(_) => answer.rejected.push(compared),
             }
         }
-        let similarity = |compared: &Compared| compared.similarity.unwrap_or(0.0);
-        answer.of.sort_by(|a, b| {
-            let nearer = b.is_exact.cmp(&a.is_exact).then(similarity(b).total_cmp(&similarity(a)));
-            nearer.then(a.distance.cmp(&b.distance)).then_with(|| a.id.cmp(&b.id))
-        });
-        answer.verdict = match answer.of.first() {
-            Some(first) if first.is_exact => Verdict::Exact,
-            Some(_) => Verdict::Near,
-            None => Verdict::New,
-        };
-        Ok(answer)
+        Ok(())
     }
 }
 

@@ -4,15 +4,18 @@ use std::collections::HashMap;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::index::store::{Group, Store, StoreSnapshot};
+use crate::index::store::{Group, Mark, Store, StoreSnapshot};
 use crate::index::{Change, Id, Match, Merging, Moment, StoredPage};
 use crate::online::{Answer, Asked, Shared, Storing, Verdict};
 
 /// Jobs that make one group, at the most.
 const MOST_IN_GROUP: usize = 1024;
+
+/// How often the size of the store is looked at.
+const SIZED: Duration = Duration::from_secs(1);
 
 /// Called with an answer when all that it says is on disk.
 type Done<T> = Box<dyn FnOnce(Result<T>) + Send>;
@@ -66,15 +69,20 @@ struct Waiting {
 pub(super) struct Sequencer {
     shared: Arc<Shared>,
     merging: Arc<Merging>,
+    mark: Mark,
     /// The number of the next change.
     next: u64,
     /// The number of the first change in the log.
     first: u64,
+    /// The number of the next page without a name.
+    next_name: u64,
+    /// When the size of the store was last looked at.
+    sized: Instant,
 }
 
 impl Sequencer {
-    pub(super) fn new(shared: Arc<Shared>, merging: Arc<Merging>, next: u64, first: u64) -> Sequencer {
-        Sequencer { shared, merging, next, first }
+    pub(super) fn new(shared: Arc<Shared>, merging: Arc<Merging>, mark: Mark, next: u64, first: u64) -> Sequencer {
+        Sequencer { shared, merging, mark, next, first, next_name: next, sized: Instant::now() }
     }
 
     /// Works until nobody can send any more and all is done.
@@ -130,7 +138,7 @@ impl Sequencer {
     }
 
     /// Decides on a page; also whether the answer depends on what is about to be written.
-    fn put(&self, asked: Asked, storing: Storing, pending: &mut Pending) -> Result<(Answer, bool)> {
+    fn put(&mut self, asked: Asked, storing: Storing, pending: &mut Pending) -> Result<(Answer, bool)> {
         let mut answer = self.shared.look(&asked, pending)?;
         if storing == Storing::IfNew && answer.verdict != Verdict::New {
             let depends = answer.of.iter().any(|near| pending.pages.contains_key(&near.id));
@@ -141,6 +149,12 @@ impl Sequencer {
             None => self.free_id(pending)?,
         };
         let old = self.page(&id, pending)?;
+        if storing == Storing::IfNew && asked.page.fingerprint.is_none() && old.is_some() {
+            // Nothing is new; what is known of the page stays.
+            let depends = pending.pages.contains_key(&id);
+            answer.id = Some(id);
+            return Ok((answer, depends));
+        }
         pending.replace(&id, old.as_ref().and_then(|old| old.fingerprint), Some(asked.page));
         answer.id = Some(id);
         answer.stored = true;
@@ -167,14 +181,13 @@ impl Sequencer {
     }
 
     /// An id that no page has.
-    fn free_id(&self, pending: &Pending) -> Result<String> {
-        let mut number = self.next + pending.changes.len() as u64;
+    fn free_id(&mut self, pending: &Pending) -> Result<String> {
         loop {
-            let id = format!("page-{number}");
+            let id = format!("page-{}", self.next_name);
+            self.next_name += 1;
             if self.page(&id, pending)?.is_none() {
                 return Ok(id);
             }
-            number += 1;
         }
     }
 
@@ -196,10 +209,17 @@ impl Sequencer {
         counters.sync_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
         counters.groups.fetch_add(1, Ordering::Relaxed);
         counters.grouped.fetch_add(group.pages.len() as u64, Ordering::Relaxed);
-        self.next += group.changes.len() as u64;
-        counters.last.store(self.next - 1, Ordering::Relaxed);
-        // It is on disk; should this fail, the next start will find it there.
-        self.shared.index.apply(&group.changes, self.next - 1)?;
+        let last = self.next + group.changes.len() as u64 - 1;
+        // It is on disk; should this fail, it is read from there when the store is opened anew.
+        let applied = self.shared.index.apply(&group.changes, last);
+        applied.inspect_err(|error| self.shared.set_failed(Some(error.to_string())))?;
+        self.next = last + 1;
+        self.mark.write(last);
+        counters.last.store(last, Ordering::Relaxed);
+        if self.sized.elapsed() >= SIZED {
+            self.sized = Instant::now();
+            self.shared.measure();
+        }
         self.merging.wake();
         Ok(())
     }
@@ -212,6 +232,10 @@ impl Sequencer {
         let directory = self.shared.index.directory();
         Store::has_room(directory)?;
         let mut place = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
+        if place.as_ref().is_some_and(Store::is_held) {
+            let reason = "it has failed, and is opened again when the backup that is under way is done".to_owned();
+            return Err(Error::Store { path: directory.to_path_buf(), reason });
+        }
         // The old one gives the directory free before the new one takes it.
         *place = None;
         let store = Store::open(directory)?;

@@ -216,7 +216,8 @@ fn a_damaged_segment_is_named_and_the_rest_is_served_if_told_so() {
     assert_eq!(segments.len(), 2);
     let mut bytes = std::fs::read(&segments[0]).unwrap();
     let length = bytes.len();
-    bytes[length - 30] ^= 1;
+    // In the middle: not where opening looks.
+    bytes[length / 3] ^= 1;
     std::fs::write(&segments[0], bytes).unwrap();
     let error = Online::open(directory.path(), OnlineOptions::default()).err().unwrap().to_string();
     assert!(error.contains("segment-") && error.contains("--skip-damaged"), "{error}");
@@ -303,4 +304,103 @@ fn an_index_that_was_built_is_served_with_its_sketches() {
     assert_eq!(online.check(&page(None, &text(1000))).unwrap().candidates, 0);
     assert!(online.get("online").unwrap().is_none() && online.get("7").unwrap().is_none());
     assert_eq!(online.check(&page(None, &text(140))).unwrap().of[0].id, "140");
+}
+
+#[test]
+fn changes_are_covered_when_segments_are_written_and_not_before() {
+    let directory = tempfile::tempdir().unwrap();
+    Online::create(directory.path(), config()).unwrap();
+    let options = OnlineOptions { memory_rows: 100, ..OnlineOptions::default() };
+    let mut count = 0;
+    for _ in 0..3 {
+        let online = Online::open(directory.path(), options).unwrap();
+        assert_eq!(online.stats().rows, count);
+        for number in count..count + 700 {
+            put(&online, Some(&number.to_string()), &text(number), Storing::IfNew).unwrap();
+            let stats = online.stats();
+            // What the manifest says is on disk, and nothing of the rest has left the log.
+            let manifest = std::fs::read_to_string(directory.path().join("manifest.json")).unwrap();
+            let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
+            assert!(manifest["store"]["covered"].as_u64().unwrap() >= stats.covered);
+            let first = online.shared.store.read().unwrap().as_ref().unwrap().first().unwrap_or(u64::MAX);
+            assert!(first <= manifest["store"]["covered"].as_u64().unwrap() + 1 || first == u64::MAX);
+        }
+        count += 700;
+    }
+    let online = Online::open(directory.path(), options).unwrap();
+    assert!(online.stats().segments > 0 && online.stats().covered > 0);
+    for number in 0..count {
+        assert_eq!(online.check(&page(None, &text(number))).unwrap().of[0].id, number.to_string());
+    }
+}
+
+#[test]
+fn a_page_in_a_crowd_of_near_fingerprints_is_found() {
+    let directory = tempfile::tempdir().unwrap();
+    let words = Config { ngram: 1, ..Config::for_method(Method::Simhash) };
+    Online::create(directory.path(), IndexConfig::pages(words, 3)).unwrap();
+    let online = online(directory.path());
+    let frame =
+        [("thunder ", 1000), ("rain ", 3000), ("sunshine ", 9000)].map(|(word, times)| word.repeat(times)).concat();
+    let crowd = 150;
+    for round in 0..2 {
+        for number in 0..crowd {
+            let text = format!("{frame} {}", text(number));
+            let answer = put(&online, Some(&format!("{round}-{number}")), &text, Storing::IfNew).unwrap();
+            assert_eq!(answer.stored, round == 0, "{number}");
+            assert!(round == 0 || answer.of[0].id == format!("0-{number}"), "{answer:?}");
+        }
+    }
+    // A page that is sent again is itself.
+    let again = put(&online, Some("0-149"), &format!("{frame} {}", text(149)), Storing::IfNew).unwrap();
+    assert_eq!((again.verdict, again.of[0].id.as_str()), (Verdict::Exact, "0-149"));
+}
+
+#[test]
+fn empty_pages_get_names_and_take_no_page_away() {
+    let directory = tempfile::tempdir().unwrap();
+    let online = online(directory.path());
+    let names: HashSet<String> =
+        (0..500).map(|_| put(&online, None, ".", Storing::IfNew).unwrap().id.unwrap()).collect();
+    assert_eq!(names.len(), 500);
+    put(&online, Some("a"), &text(1), Storing::IfNew).unwrap();
+    let answer = put(&online, Some("a"), ".", Storing::IfNew).unwrap();
+    assert_eq!((answer.stored, answer.length), (false, Length::Empty));
+    assert_eq!(online.check(&page(None, &text(1))).unwrap().of[0].id, "a");
+}
+
+#[test]
+fn parts_of_an_index_that_are_gone_are_missed() {
+    let directory = tempfile::tempdir().unwrap();
+    let fill = |directory: &Path| {
+        let online = online(directory);
+        (0..200).for_each(|number| drop(put(&online, None, &text(number), Storing::IfNew).unwrap()));
+    };
+    let refused = |directory: &Path| {
+        let error = Online::open(directory, OnlineOptions::default()).err().unwrap().to_string();
+        let options = OnlineOptions { skip_damaged: true, ..OnlineOptions::default() };
+        Online::open(directory, options).unwrap();
+        error
+    };
+    // The end of the journal.
+    let place = directory.path().join("journal");
+    fill(&place);
+    let journal = place.join("store/0.jnl");
+    let mut bytes = std::fs::read(&journal).unwrap();
+    let used = bytes.iter().rposition(|&byte| byte != 0).unwrap();
+    bytes[used / 2..used / 2 + 1000].fill(0);
+    std::fs::write(&journal, bytes).unwrap();
+    let error = refused(&place);
+    assert!(error.contains("were acknowledged and are not there") && error.contains("200"), "{error}");
+    // The store.
+    let place = directory.path().join("store");
+    fill(&place);
+    std::fs::remove_dir_all(place.join("store")).unwrap();
+    assert!(refused(&place).contains("it is gone"));
+    // The manifest.
+    let place = directory.path().join("manifest");
+    fill(&place);
+    std::fs::remove_file(place.join("manifest.json")).unwrap();
+    let error = Online::create(&place, config()).unwrap_err().to_string();
+    assert!(error.contains("no manifest.json") && place.join("store").exists(), "{error}");
 }

@@ -1,0 +1,87 @@
+//! Merging in a thread of its own.
+
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Instant;
+
+use crate::error::{Error, Result};
+use crate::index::Index;
+
+impl Index {
+    /// Merges in a thread of its own, whenever told that rows have come.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn merge_in_background(self: &Arc<Index>) -> Result<Merging> {
+        let (wake, woken) = mpsc::channel::<()>();
+        let stats = Arc::new(Mutex::new(MergeStats::default()));
+        let (index, told) = (Arc::clone(self), Arc::clone(&stats));
+        let work = move || {
+            let mut last = Ok(0);
+            while woken.recv().is_ok() {
+                while woken.try_recv().is_ok() {}
+                let start = Instant::now();
+                last = index.merge_like_sizes();
+                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
+                told.merges += last.as_ref().map_or(0, |merges| *merges as u64);
+                told.seconds += start.elapsed().as_secs_f64();
+                told.failed = last.as_ref().err().map(ToString::to_string);
+            }
+            last.map(|_| ())
+        };
+        let thread = std::thread::Builder::new().name("merge".to_owned()).spawn(work);
+        Ok(Merging {
+            wake: Some(wake),
+            thread: Some(thread.map_err(Error::io(&self.directory, "start a thread for"))?),
+            stats,
+        })
+    }
+}
+
+/// What a thread that merges has done.
+#[derive(Debug, Clone, Default)]
+pub struct MergeStats {
+    /// Merges.
+    pub merges: u64,
+    /// Time they took.
+    pub seconds: f64,
+    /// What went wrong the last time; it is tried again when rows come.
+    pub failed: Option<String>,
+}
+
+/// A thread that merges.
+pub struct Merging {
+    wake: Option<Sender<()>>,
+    thread: Option<JoinHandle<Result<()>>>,
+    stats: Arc<Mutex<MergeStats>>,
+}
+
+impl Merging {
+    /// Rows have come.
+    pub fn wake(&self) {
+        if let Some(wake) = &self.wake {
+            // Nobody listens once the thread is gone, and `finish` tells why.
+            let _ = wake.send(());
+        }
+    }
+
+    /// What it has done so far.
+    #[must_use]
+    pub fn stats(&self) -> MergeStats {
+        self.stats.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Ends the thread when it is done with what it does.
+    ///
+    /// # Errors
+    /// With what went wrong in the last merge.
+    pub fn finish(mut self) -> Result<()> {
+        self.wake = None;
+        match self.thread.take().map(JoinHandle::join) {
+            Some(Ok(result)) => result,
+            Some(Err(panic)) => std::panic::resume_unwind(panic),
+            None => Ok(()),
+        }
+    }
+}
