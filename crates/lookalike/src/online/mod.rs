@@ -6,11 +6,11 @@
 //! the meantime as one group, syncs it, shows it to readers and only then answers.
 
 mod backup;
+mod look;
 mod sequencer;
 
 pub use backup::Backup;
 
-use std::collections::HashSet;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -21,19 +21,13 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::index::pages;
 use crate::index::store::{Mark, Store};
-use crate::index::{
-    Id, Index, IndexConfig, Match, Meaning, MergeStats, Merging, OpenOptions, Reader, StoredPage, is_ours,
-};
+use crate::index::{Index, IndexConfig, Meaning, MergeStats, Merging, OpenOptions, Reader, StoredPage, is_ours};
 use crate::method::Plan;
 use crate::page::RawPage;
 use crate::sketch::min_bytes::similarity;
 use crate::sketch::sketcher::Sketcher;
 use sequencer::{Job, Pending, Sequencer};
 
-/// Candidates that are compared, the nearest first.
-const MOST_COMPARED: usize = 64;
-/// The same if none of those is confirmed.
-const MOST_TRIED: usize = 4096;
 /// Jobs that wait for the sequencer, at the most.
 const MOST_WAITING: usize = 8192;
 
@@ -521,80 +515,6 @@ impl Shared {
     fn closed(&self) -> Error {
         let reason = "it could not be opened again after a write had failed; it is tried with every page that comes";
         Error::Store { path: self.index.directory().to_path_buf(), reason: reason.to_owned() }
-    }
-
-    /// Looks for a page among what is stored and what is about to be.
-    fn look(&self, asked: &Asked, pending: &Pending) -> Result<Answer> {
-        let mut answer = asked.answer();
-        let Some(fingerprint) = asked.page.fingerprint else { return Ok(answer) };
-        let radius = if asked.page.is_short { 0 } else { self.radius };
-        let mut reader = self.index.reader();
-        let found = reader.query(fingerprint, radius, MOST_COMPARED)?;
-        let near = pending.near(fingerprint, radius);
-        answer.candidates = found.count + near.len() as u64;
-        let mut seen = HashSet::new();
-        if answer.candidates > MOST_COMPARED as u64 {
-            // Its own older version must not be lost in a crowd.
-            let own = asked.id.as_deref().map_or(Ok(None), |id| self.page(id))?.and_then(|page| page.fingerprint);
-            let own = own.zip(asked.id.as_deref()).map(|(other, id)| Match {
-                id: Id::from(id),
-                distance: (other ^ fingerprint).count_ones(),
-                fingerprint: other,
-            });
-            self.compare(asked, own.into_iter().filter(|own| own.distance <= radius), pending, &mut seen, &mut answer)?;
-        }
-        self.compare(asked, near.into_iter().chain(found.matches), pending, &mut seen, &mut answer)?;
-        if answer.of.is_empty() && found.count > MOST_COMPARED as u64 {
-            let more = reader.query(fingerprint, radius, MOST_TRIED)?.matches;
-            self.compare(asked, more.into_iter().skip(MOST_COMPARED), pending, &mut seen, &mut answer)?;
-        }
-        let similarity = |compared: &Compared| compared.similarity.unwrap_or(0.0);
-        answer.of.sort_by(|a, b| {
-            let nearer = b.is_exact.cmp(&a.is_exact).then(similarity(b).total_cmp(&similarity(a)));
-            nearer.then(a.distance.cmp(&b.distance)).then_with(|| a.id.cmp(&b.id))
-        });
-        answer.verdict = match answer.of.first() {
-            Some(first) if first.is_exact => Verdict::Exact,
-            Some(_) => Verdict::Near,
-            None => Verdict::New,
-        };
-        Ok(answer)
-    }
-
-    /// Compares candidates with what is stored of them.
-    fn compare(
-        &self,
-        asked: &Asked,
-        candidates: impl Iterator<Item = Match>,
-        pending: &Pending,
-        seen: &mut HashSet<String>,
-        answer: &mut Answer,
-    ) -> Result<()> {
-        for candidate in candidates {
-            let id = candidate.id.to_string();
-            let page = match pending.pages.get(&id) {
-                Some(None) => continue,
-                Some(Some(page)) => Some(page.clone()),
-                None => self.page(&id)?,
-            };
-            // Rows of what was replaced a moment ago.
-            if page.as_ref().is_some_and(|page| page.fingerprint != Some(candidate.fingerprint)) {
-                continue;
-            }
-            if !seen.insert(id.clone()) {
-                continue;
-            }
-            let compared = asked.compare(&id, candidate.distance, page.as_ref());
-            let is_short = asked.page.is_short || page.is_some_and(|page| page.is_short);
-            match compared.similarity {
-                None => answer.unconfirmed.push(compared),
-                Some(similarity) if compared.is_exact || (!is_short && similarity >= self.threshold) => {
-                    answer.of.push(compared);
-                }
-                Some(_) => answer.rejected.push(compared),
-            }
-        }
-        Ok(())
     }
 }
 

@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::sync::Barrier;
 use std::sync::mpsc::sync_channel;
 
