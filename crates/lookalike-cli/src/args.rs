@@ -13,6 +13,7 @@ use crate::names::{
     ClusterName, GuessName, MaskName, MatchingName, MethodName, ScopeName, SiteName, WeightsName, WithinName,
 };
 use crate::search_args::{RefineArguments, TransferArguments};
+#[cfg(feature = "serve")]
 use crate::serve_args::ServeArguments;
 
 /// Finds the pages that are the same page.
@@ -46,6 +47,7 @@ pub(crate) enum Command {
     /// Fingerprints on disk: which rows are near this one?
     Index(IndexArguments),
     /// The online service: have I seen this page?
+    #[cfg(feature = "serve")]
     Serve(Box<ServeArguments>),
     /// Table designs for an index, with what each costs in bytes and time
     Plan(PlanArguments),

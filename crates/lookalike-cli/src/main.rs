@@ -16,7 +16,9 @@ mod progress;
 mod recluster;
 mod refine;
 mod search_args;
+#[cfg(feature = "serve")]
 mod serve;
+#[cfg(feature = "serve")]
 mod serve_args;
 mod table;
 mod transfer;
@@ -70,6 +72,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Index(arguments) => index::run(arguments.command),
         Command::Refine(arguments) => refine::run(&arguments),
         Command::Transfer(arguments) => transfer::run(&arguments),
+        #[cfg(feature = "serve")]
         Command::Serve(arguments) => serve::run(*arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Completions { shell } => pages::completions(shell),

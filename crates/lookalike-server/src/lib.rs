@@ -1,7 +1,7 @@
 //! The online service: have I seen this page?
 //!
 //! HTTP around [`lookalike::online`]: requests become pages and questions for the library, its answers become JSON. No
-//! logic of finding near-duplicates lives here. Start with [`routes`]: the list of all calls.
+//! logic of finding near-duplicates lives here. Start with `routes`: the list of all calls.
 
 // The macros of utoipa name types by their full paths.
 #![allow(unused_qualifications)]
