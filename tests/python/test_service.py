@@ -384,6 +384,14 @@ def test_backup_of_an_index_in_use(tmp_path):
         running.put({"id": "later", "text": text(1000)})
     place = tmp_path / "copies" / copy["name"]
     assert lookalike("index", "verify", place).returncode == 0
+    # Copied over an index that is ahead of it, it is what counts.
+    restored = tmp_path / "seen"
+    shutil.rmtree(restored / "store")
+    [segment.unlink() for segment in restored.glob("*.seg")]
+    shutil.copytree(place, restored, dirs_exist_ok=True)
+    with service(restored) as running:
+        assert running.check({"text": text(8)})["of"][0]["id"] == "p8"
+        assert running.check({"text": text(1000)})["verdict"] == "new"
     with service(place) as running:
         assert running.check({"text": text(8)})["of"][0]["id"] == "p8"
         assert running.check({"text": text(7)})["verdict"] == "new"

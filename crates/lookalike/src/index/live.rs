@@ -158,6 +158,11 @@ impl Index {
         self.publish(&state, tail)
     }
 
+    /// The number of the last change.
+    pub(crate) fn last_change(&self) -> u64 {
+        self.state.load().tail.last.max(self.covered())
+    }
+
     /// The number of the last change that is in files, with all before it.
     #[must_use]
     pub fn covered(&self) -> u64 {

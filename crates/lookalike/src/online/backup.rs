@@ -4,6 +4,7 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use crate::error::{Error, Result};
+use crate::index::store::Mark;
 use crate::index::{Index, OpenOptions, sync_directory};
 use crate::online::Online;
 use crate::online::sequencer::Job;
@@ -46,7 +47,11 @@ impl Online {
             std::fs::create_dir_all(&aside).map_err(Error::io(&aside, "create"))?;
             let pages = snapshot.copy_to(&aside, moment.covered())?;
             moment.copy_to(&aside)?;
-            let rows = Index::open(&aside, OpenOptions::default())?.reader().len().0;
+            let copy = Index::open(&aside, OpenOptions::default())?;
+            let rows = copy.reader().len().0;
+            // Over the one of an index that was ahead: it is put back to this moment.
+            Mark::open(&aside)?.write(copy.last_change());
+            drop(copy);
             std::fs::rename(&aside, directory).map_err(Error::io(directory, "write"))?;
             sync_directory(parent)?;
             Ok(Backup { rows, pages })
