@@ -24,7 +24,8 @@ def test_requests_made_from_the_description(tmp_path, chosen):
     with service(tmp_path / "seen", "--backups", tmp_path / "copies") as running:
         running.call("PUT", "/v1/collections/news", {})
         command = [sys.executable, "-m", "schemathesis.cli", "run", f"http://{running.host}/openapi.json", *chosen]
-        command += ["--max-examples", "40", "--seed", "7", "--workers", "2", "--no-color"]
+        # One worker: several trip over one another in the parser of Python 3.11.
+        command += ["--max-examples", "40", "--seed", "7", "--workers", "1", "--no-color"]
         hooks = {"SCHEMATHESIS_HOOKS": str(Path(__file__).with_name("schemathesis_hooks.py"))}
         tried = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env={**os.environ, **hooks})
         assert tried.returncode == 0, tried.stdout[-6000:] + tried.stderr[-2000:]
