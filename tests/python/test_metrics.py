@@ -34,7 +34,7 @@ def clusterings():
         yield gold, found
 
 
-@pytest.mark.parametrize("number, pair", enumerate(clusterings()))
+@pytest.mark.parametrize("number, pair", list(enumerate(clusterings())))
 def test_clusterings(number, pair, tmp_path):
     gold, found = pair
     for name, clusters in (("gold.tsv", gold), ("found.tsv", found)):
