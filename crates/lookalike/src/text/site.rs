@@ -27,7 +27,7 @@ impl SiteRule {
             address => return Some(address.to_string()),
         };
         let site = match self {
-            SiteRule::Registrable => psl::domain_str(host).unwrap_or(host),
+            SiteRule::Registrable => lookalike_suffix::registrable_domain(host).unwrap_or(host),
             SiteRule::Paper if host.matches('.').count() <= 1 => host,
             SiteRule::Paper => host.split_once('.').map_or(host, |(_, rest)| rest),
         };
