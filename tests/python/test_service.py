@@ -104,7 +104,11 @@ def test_packed_bodies(tmp_path, pack):
             ["zstd", "-c"], input=bomb, capture_output=True, check=True
         ).stdout
         problem(running.call("POST", "/v1/pages", bomb, headers), 413, "too-large")
-        assert running.call("POST", "/v1/pages", packed[: len(packed) // 2], headers)[0] == 400
+        for cut in (len(packed) // 2, 1):
+            problem(running.call("POST", "/v1/pages", packed[:-cut], headers), 400, "bad-request")
+        # Of a batch, what came before the cut is answered; that something is missing is said.
+        half = running.call("POST", "/v1/pages/batch", packed[:-1], {**NDJSON, "Content-Encoding": pack})[1]
+        assert json.loads(half.splitlines()[-1])["type"] == "urn:lookalike:bad-request", half
 
 
 LONG = "x" * 3000

@@ -102,9 +102,11 @@ impl Unpacker {
     /// Whether the end is where it should be.
     fn finish(&mut self) -> Result<(), Problem> {
         match self {
-            Unpacker::Gzip(decoder) => decoder.try_finish().map_err(|error| damaged(&error)),
-            Unpacker::Plain | Unpacker::Zstd(_) => Ok(()),
+            Unpacker::Plain => Ok(()),
+            Unpacker::Gzip(decoder) => decoder.try_finish(),
+            Unpacker::Zstd(decoder) => decoder.do_finish(),
         }
+        .map_err(|error| damaged(&error))
     }
 }
 

@@ -108,7 +108,7 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Problem {
         // Where the index lies is nobody's business but the log's.
         match error {
-            Error::Usage(reason) => Kind::BadField.with(reason),
+            Error::Usage(reason) => Kind::BadField.with(without_flags(&reason)),
             Error::Overloaded => Kind::TooBusy.with("too many pages are waiting to be stored; try again in a moment"),
             Error::StoreFull { .. } => {
                 Kind::StorageFull.with("there is no space left to store anything; questions are still answered")
@@ -124,6 +124,18 @@ impl From<Error> for Problem {
             }
         }
     }
+}
+
+/// What the library says of a value, with the name that it has in a body: `min_tokens`, not `--min-tokens`.
+fn without_flags(reason: &str) -> String {
+    let mut parts = reason.split("--");
+    let mut named = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let end = part.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(part.len());
+        named.push_str(&part[..end].replace('-', "_"));
+        named.push_str(&part[end..]);
+    }
+    named
 }
 
 /// Seconds after which it is worth trying again.
@@ -156,5 +168,13 @@ mod tests {
         assert_eq!(names.len(), Kind::ALL.len());
         assert!(Kind::ALL.iter().all(|kind| kind.parts().1.as_u16() >= 400));
         assert_eq!(Kind::StorageFull.with("").kind, "urn:lookalike:storage-full");
+    }
+
+    #[test]
+    fn values_have_the_names_of_bodies() {
+        let reason = "--min-tokens 9 must not be below --radius 3; a well-known thing - as --chunk-size";
+        let wanted = "min_tokens 9 must not be below radius 3; a well-known thing - as chunk_size";
+        assert_eq!(without_flags(reason), wanted);
+        assert_eq!(without_flags("nothing to name"), "nothing to name");
     }
 }
