@@ -11,8 +11,8 @@ use crate::text::tokenize::Words;
 pub fn words_and_phrases(words: &Words, language: &mut LanguageWords, features: &mut Vec<u64>) {
     features.clear();
     let mut before: Option<u64> = None;
-    for word in words.iter() {
-        let token = language.content_token(word);
+    for (token, word) in words.with_tokens() {
+        let token = language.content_token(token, word);
         if let Some(token) = token {
             features.push(token);
             features.extend(before.map(|before| phrase(before, token)));

@@ -167,8 +167,10 @@ pub const FUNCTION_WORDS: [(Lang, &str); 14] = [
     ),
 ];
 
-/// Bits of a token that say where its stem is remembered: 256 KiB of words stay close to the processor.
-const KNOWN_BITS: u32 = 14;
+/// Bits of a token that say where its stem is remembered: 512 KiB of words stay close to the processor.
+const KNOWN_BITS: u32 = 13;
+/// Words that are remembered in one place: as many as fill a cache line.
+const KNOWN_WAYS: usize = 4;
 /// Stands for the stem of a stop word.
 const STOP: Token = Token::MAX;
 
@@ -178,9 +180,14 @@ type TokenSet = HashSet<Token, BuildHasherDefault<TokenHasher>>;
 pub struct LanguageWords {
     stop_words: TokenSet,
     stemmer: Option<Stemmer>,
-    /// Words met before, with their stems: most words of a page are. One takes the place of another.
-    known: Vec<(Token, Token)>,
+    /// Words met before, with their stems: most words of a page are.
+    known: Vec<Known>,
 }
+
+/// Words of one place with their stems, the one met last first; a new one takes the place of the last.
+#[derive(Clone, Copy)]
+#[repr(align(64))]
+struct Known([(Token, Token); KNOWN_WAYS]);
 
 impl LanguageWords {
     fn new(language: Option<Lang>) -> LanguageWords {
@@ -192,23 +199,30 @@ impl LanguageWords {
         LanguageWords {
             stop_words: stop_words.into_iter().collect(),
             stemmer: language.and_then(stemming).map(Stemmer::create),
-            known: vec![(0, STOP); 1 << KNOWN_BITS],
+            known: vec![Known([(0, STOP); KNOWN_WAYS]); 1 << KNOWN_BITS],
         }
     }
 
-    /// The token of a word's stem; nothing for a stop word.
+    /// The token of the stem of a word, of which the token is known; nothing for a stop word.
     #[must_use]
-    pub fn content_token(&mut self, word: &str) -> Option<Token> {
-        let token = term_token(word.as_bytes());
+    pub fn content_token(&mut self, token: Token, word: &[u8]) -> Option<Token> {
         let Some(stemmer) = &self.stemmer else {
             return (!self.stop_words.contains(&token)).then_some(token);
         };
-        let known = &mut self.known[usize::try_from(token >> (64 - KNOWN_BITS)).unwrap_or(0)];
-        if known.0 != token {
-            let is_stop = self.stop_words.contains(&token);
-            *known = (token, if is_stop { STOP } else { term_token(stemmer.stem(word).as_bytes()) });
+        let Known(known) = &mut self.known[usize::try_from(token >> (64 - KNOWN_BITS)).unwrap_or(0)];
+        if known[0].0 != token {
+            if let Some(at) = known.iter().position(|(met, _)| *met == token) {
+                known[..=at].rotate_right(1);
+            } else {
+                let is_stop = self.stop_words.contains(&token);
+                let stem = || stemmer.stem(str::from_utf8(word).unwrap_or_default());
+                let stem = if is_stop { STOP } else { term_token(stem().as_bytes()) };
+                known.rotate_right(1);
+                known[0] = (token, stem);
+            }
         }
-        (known.1 != STOP).then_some(known.1)
+        let stem = known[0].1;
+        (stem != STOP).then_some(stem)
     }
 }
 
@@ -339,15 +353,31 @@ mod tests {
     #[test]
     fn stop_words_vanish_and_inflections_meet() {
         let mut languages = Languages::default();
+        let mut content_token =
+            |language, word: &str| languages.of(language).content_token(term_token(word.as_bytes()), word.as_bytes());
+        let (english, german, greek) = (Some(Lang::Eng), Some(Lang::Deu), Some(Lang::Ell));
+        assert_eq!(content_token(english, "the"), None);
+        assert_eq!(content_token(english, "houses"), content_token(english, "house"));
+        assert_eq!(content_token(greek, "τουσ"), None, "folded as pages are");
+        assert_eq!(content_token(german, "und"), None);
+        assert_ne!(content_token(german, "the"), None);
+        assert_eq!(content_token(None, "houses"), Some(term_token(b"houses")));
+    }
+
+    #[test]
+    fn what_is_remembered_is_what_was_found() {
+        let mut languages = Languages::default();
         let english = languages.of(Some(Lang::Eng));
-        assert_eq!(english.content_token("the"), None);
-        assert_eq!(english.content_token("houses"), english.content_token("house"));
-        let greek = languages.of(Some(Lang::Ell));
-        assert_eq!(greek.content_token("τουσ"), None, "folded as pages are");
-        let german = languages.of(Some(Lang::Deu));
-        assert_eq!(german.content_token("und"), None);
-        assert_ne!(german.content_token("the"), None);
-        assert_eq!(languages.of(None).content_token("houses"), Some(term_token(b"houses")));
+        let stemmer = Stemmer::create(Algorithm::English);
+        // More words than are remembered, each twice in a row and again after all others.
+        for number in (0..60_000).chain(0..60_000) {
+            let word = format!("w{number}ing");
+            let token = term_token(word.as_bytes());
+            for _ in 0..2 {
+                let wanted = term_token(stemmer.stem(&word).as_bytes());
+                assert_eq!(english.content_token(token, word.as_bytes()), Some(wanted), "{word}");
+            }
+        }
     }
 
     #[test]

@@ -31,9 +31,9 @@ pub(crate) fn ascii_token(text: &[u8], start: usize, end: usize) -> Token {
     hash::<true>(text, start, end)
 }
 
-/// As [`ascii_token`], with upper and lower case kept apart.
+/// The fingerprint of the term in `text[start..end]`, which is already folded or is not to be; else as [`ascii_token`].
 #[inline]
-pub(crate) fn ascii_token_keep_case(text: &[u8], start: usize, end: usize) -> Token {
+pub(crate) fn folded_token(text: &[u8], start: usize, end: usize) -> Token {
     hash::<false>(text, start, end)
 }
 
@@ -144,7 +144,7 @@ mod tests {
         for (start, end) in [(2, 5), (6, 11), (12, 17), (18, 27), (28, 52)] {
             let folded = text[start..end].to_ascii_lowercase();
             assert_eq!(ascii_token(text, start, end), term_token(&folded));
-            assert_eq!(ascii_token_keep_case(text, start, end), term_token(&text[start..end]));
+            assert_eq!(folded_token(text, start, end), term_token(&text[start..end]));
         }
     }
 

@@ -8,7 +8,7 @@
 use crate::kernel::{LANES, byte_classes};
 use crate::page::Token;
 use crate::text::normalize::Normalizer;
-use crate::text::term::{ascii_token, ascii_token_keep_case, term_token};
+use crate::text::term::{ascii_token, folded_token, term_token};
 
 const BREAK: u8 = 0;
 const WORD: u8 = 1;
@@ -45,7 +45,7 @@ pub trait TermSink {
 impl TermSink for Vec<Token> {
     #[inline]
     fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
-        self.push(if keep_case { ascii_token_keep_case(text, start, end) } else { ascii_token(text, start, end) });
+        self.push(if keep_case { folded_token(text, start, end) } else { ascii_token(text, start, end) });
     }
 
     fn term(&mut self, term: &str) {
@@ -90,7 +90,7 @@ impl TermSink for TokensAt<'_> {
 /// Words: the terms themselves, for those who must look into them.
 #[derive(Debug, Default)]
 pub struct Words {
-    text: String,
+    text: Vec<u8>,
     ends: Vec<usize>,
 }
 
@@ -103,20 +103,31 @@ impl Words {
 
     /// The words, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
+        self.with_tokens().map(|(_, word)| str::from_utf8(word).unwrap_or_default())
+    }
+
+    /// The words in order, each behind its token; as bytes, which nobody has to look at who knows the token.
+    pub fn with_tokens(&self) -> impl Iterator<Item = (Token, &[u8])> {
         let mut start = 0;
-        self.ends.iter().map(move |&end| &self.text[std::mem::replace(&mut start, end)..end])
+        self.ends.iter().map(move |&end| {
+            let start = std::mem::replace(&mut start, end);
+            (folded_token(&self.text, start, end), &self.text[start..end])
+        })
     }
 }
 
 impl TermSink for Words {
     fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
-        let fold = |byte: u8| char::from(if keep_case { byte } else { byte.to_ascii_lowercase() });
-        self.text.extend(text[start..end].iter().map(|&byte| fold(byte)));
+        let from = self.text.len();
+        self.text.extend_from_slice(&text[start..end]);
+        if !keep_case {
+            self.text[from..].make_ascii_lowercase();
+        }
         self.ends.push(self.text.len());
     }
 
     fn term(&mut self, term: &str) {
-        self.text.push_str(term);
+        self.text.extend_from_slice(term.as_bytes());
         self.ends.push(self.text.len());
     }
 }
@@ -292,6 +303,7 @@ mod tests {
             Tokenizer::new(keep_case).tokenize(text, &mut words);
             Tokenizer::new(keep_case).tokenize(text, &mut tokens);
             assert_eq!(words.iter().map(|word| term_token(word.as_bytes())).collect::<Vec<_>>(), tokens);
+            assert_eq!(words.with_tokens().map(|(token, _)| token).collect::<Vec<_>>(), tokens);
         }
     }
 
