@@ -229,29 +229,46 @@ fn build(directory: &Path, rows: u64) -> Result<()> {
     Ok(())
 }
 
-/// CPU microseconds that the library takes for a check: sketch and query.
+/// CPU microseconds that the library takes for a check, sketch and query: on one core with nothing beside it, and on all
+/// cores at once, as a service under load has them.
 fn library(directory: &Path, pages: &Pages) -> Result<(f64, f64)> {
-    let config = Config::for_method(Method::Simhash);
-    let plan = Plan::new(&config);
-    let mut sketcher = Sketcher::new(&plan, &config);
     let index = Index::open(directory, OpenOptions::default())?;
     let texts: Vec<String> = (0..10_000).map(|number| pages.html(1 << 40 | number)).collect();
-    let mut fingerprints = Vec::new();
-    let now = || cpu_seconds().context("CPU time");
-    let start = now()?;
-    for text in &texts {
-        let page = RawPage::new(Body::Text(text.into()), Markup::Html);
-        fingerprints.extend(pages::stored_page(&page, &mut sketcher, &config).fingerprint);
+    let check_all = || {
+        let mut checker = Checker::new(&index);
+        texts.iter().map(|text| checker.check(text)).sum::<u64>()
+    };
+    let measure = |threads: usize| -> Result<f64> {
+        let start = cpu_seconds().context("CPU time")?;
+        let found: u64 = std::thread::scope(|scope| {
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(check_all)).collect();
+            threads.into_iter().map(|thread| thread.join().unwrap_or(u64::MAX)).max().unwrap_or(0)
+        });
+        ensure!(found < 100, "the pages are like those in the index");
+        Ok((cpu_seconds().context("CPU time")? - start) * 1e6 / (threads * texts.len()) as f64)
+    };
+    Ok((measure(1)?, measure(std::thread::available_parallelism()?.get())?))
+}
+
+/// What the library does for a check.
+struct Checker<'a> {
+    config: Config,
+    sketcher: Sketcher,
+    index: &'a Index,
+}
+
+impl Checker<'_> {
+    fn new(index: &Index) -> Checker<'_> {
+        let config = Config::for_method(Method::Simhash);
+        Checker { sketcher: Sketcher::new(&Plan::new(&config), &config), config, index }
     }
-    let sketched = now()?;
-    let mut found = 0;
-    for &fingerprint in &fingerprints {
-        found += index.reader().query(fingerprint, RADIUS, 64)?.count;
+
+    /// Rows that are near.
+    fn check(&mut self, html: &str) -> u64 {
+        let page = RawPage::new(Body::Text(html.into()), Markup::Html);
+        let fingerprint = pages::stored_page(&page, &mut self.sketcher, &self.config).fingerprint.unwrap_or(0);
+        self.index.reader().query(fingerprint, RADIUS, 64).map_or(0, |answer| answer.count)
     }
-    let asked = now()?;
-    ensure!(found < 100, "the pages are like those in the index");
-    let microseconds = |seconds: f64| seconds * 1e6 / texts.len() as f64;
-    Ok((microseconds(sketched - start), microseconds(asked - sketched)))
 }
 
 /// Measures and prints.
@@ -272,7 +289,7 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
     let load =
         |server: &Server, path: &str, seconds: u64| server.load(&pages, path, arguments.connections, seconds, &next);
 
-    let (sketch, query) = library(&directory, &pages)?;
+    let (alone, on_all) = library(&directory, &pages)?;
     let bare = |index: Option<&Path>| {
         let server = Server::start(Command::new(std::env::current_exe()?).arg("service-parser").args(index))?;
         load(&server, "/", 3)?;
@@ -285,14 +302,14 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
     )?;
     load(&service, "/v1/pages", 5)?;
     let checked = load(&service, "/v1/pages", arguments.seconds)?;
-    let floor = parsed.cpu_microseconds + sketch + query;
     writeln!(out, "| what | CPU a page | pages a second | p50 | p99 |\n|---|---|---|---|---|")?;
     let row = |name: &str, load: &Load| -> String {
         let (p50, p99) = (load.percentile(50) / 1e3, load.percentile(99) / 1e3);
         format!("| {name} | {:.1} µs | {:.0} | {p50:.2} ms | {p99:.2} ms |", load.cpu_microseconds, load.rate())
     };
     writeln!(out, "{}", row("a handler that only parses the body", &parsed))?;
-    writeln!(out, "| the library: sketch and query | {sketch:.1} + {query:.1} µs | | | |")?;
+    writeln!(out, "| the library: sketch and query, on one core | {alone:.1} µs | | | |")?;
+    writeln!(out, "| the same on all cores at once | {on_all:.1} µs | | | |")?;
     writeln!(out, "{}", row("a handler that parses and calls the library", &called))?;
     writeln!(out, "{}", row("the service: check", &checked))?;
     let inserted = load(&service, "/v1/pages?store=if_new", arguments.seconds)?;
@@ -302,11 +319,11 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
         "\ncheck: {:.2} × the handler with the library in it",
         checked.cpu_microseconds / called.cpu_microseconds
     )?;
-    writeln!(
-        out,
-        "check: {:.2} × the sum of the handler under load and the library alone",
-        checked.cpu_microseconds / floor
-    )?;
+    let sums = [("on all cores at once", on_all), ("on one core with nothing beside it", alone)];
+    for (how, library) in sums {
+        let times = checked.cpu_microseconds / (parsed.cpu_microseconds + library);
+        writeln!(out, "check: {times:.2} × the sum of the handler that parses and the library {how}")?;
+    }
     writeln!(out, "p99: {:.1} × p50", checked.percentile(99) / checked.percentile(50))?;
     writeln!(out, "inserts: {:.0} % of the checks a second", 100.0 * inserted.rate() / checked.rate())?;
     out.flush()?;
@@ -347,16 +364,10 @@ struct BarePage<'a> {
     html: Cow<'a, str>,
 }
 
-fn answer(page: &BarePage<'_>, index: Option<&Index>) -> u64 {
+fn answer(page: &BarePage<'_>, index: Option<&'static Index>) -> u64 {
     thread_local! {
-        static SKETCHER: RefCell<Option<Sketcher>> = const { RefCell::new(None) };
+        static CHECKER: RefCell<Option<Checker<'static>>> = const { RefCell::new(None) };
     }
     let Some(index) = index else { return (page.url.len() + page.html.len()) as u64 };
-    let config = Config::for_method(Method::Simhash);
-    SKETCHER.with_borrow_mut(|sketcher| {
-        let sketcher = sketcher.get_or_insert_with(|| Sketcher::new(&Plan::new(&config), &config));
-        let page = RawPage::new(Body::Text(Cow::Borrowed(&page.html)), Markup::Html);
-        let fingerprint = pages::stored_page(&page, sketcher, &config).fingerprint.unwrap_or(0);
-        index.reader().query(fingerprint, RADIUS, 64).map_or(0, |answer| answer.count)
-    })
+    CHECKER.with_borrow_mut(|checker| checker.get_or_insert_with(|| Checker::new(index)).check(&page.html))
 }
