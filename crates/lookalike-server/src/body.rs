@@ -5,6 +5,7 @@ use std::io::Write;
 use std::marker::PhantomData;
 
 use axum::body::Body;
+use axum::extract::Request;
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -160,7 +161,7 @@ impl Parts {
 }
 
 /// A whole body of at most `limit` bytes.
-pub(crate) async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
     let too_large =
         || Kind::TooLarge.with(format!("the body is larger than the {limit} bytes that this service takes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
@@ -221,7 +222,8 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Proble
 }
 
 /// The body of a request that is JSON.
-pub(crate) async fn json(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
-    check_type(headers, &["application/json"])?;
-    whole(headers, body, limit).await
+pub(crate) async fn json(request: Request, limit: usize) -> Result<Bytes, Problem> {
+    let (parts, body) = request.into_parts();
+    check_type(&parts.headers, &["application/json"])?;
+    whole(&parts.headers, body, limit).await
 }

@@ -8,8 +8,9 @@ use arc_swap::ArcSwap;
 use lookalike::config::{Config, Method};
 use lookalike::error::{Error, Result};
 use lookalike::index::{COLLECTIONS, IndexConfig, Meaning};
-use lookalike::online::{Online, OnlineOptions};
+use lookalike::online::{Online, OnlineOptions, Verdict};
 use lookalike::text::{Scope, language};
+use metrics::Counter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -130,9 +131,28 @@ impl CollectionInput {
 pub(crate) struct Collection {
     pub(crate) name: String,
     pub(crate) online: Online,
+    /// Answers, by their verdict: new, near, exact.
+    answers: [Counter; 3],
 }
 
 impl Collection {
+    fn new(name: &str, online: Online) -> Collection {
+        let answers = ["new", "near", "exact"].map(
+            |verdict| metrics::counter!("lookalike_pages_total", "collection" => name.to_owned(), "verdict" => verdict),
+        );
+        Collection { name: name.to_owned(), online, answers }
+    }
+
+    /// Counts an answer.
+    pub(crate) fn count(&self, verdict: Verdict) {
+        let [new, near, exact] = &self.answers;
+        match verdict {
+            Verdict::New => new.increment(1),
+            Verdict::Near => near.increment(1),
+            Verdict::Exact => exact.increment(1),
+        }
+    }
+
     pub(crate) fn hash(&self) -> String {
         format!("{:016x}", self.online.config().hash())
     }
@@ -227,7 +247,7 @@ impl Collections {
         if !input.is_met_by(online.config())? {
             return Err(differs());
         }
-        let collection = Arc::new(Collection { name: name.to_owned(), online });
+        let collection = Arc::new(Collection::new(name, online));
         let mut all = BTreeMap::clone(&self.open.load());
         all.insert(name.to_owned(), Arc::clone(&collection));
         self.open.store(Arc::new(all));

@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::extract::{Request, State};
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -77,11 +76,10 @@ pub(crate) async fn make(
     State(service): State<Arc<Service>>,
     rights: Rights,
     PathName(name): PathName,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     rights.to_write()?;
-    let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
+    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
     let input: CollectionInput = body::parse(&bytes)?;
     let (collection, was_there) =
         tokio::task::block_in_place(|| service.collections()?.make(&name, &input).map_err(Problem::from))?;

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{Extension, State};
+use axum::extract::{Extension, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::{Buf, Bytes};
@@ -334,25 +334,14 @@ pub(crate) async fn post(
     Chosen(collection): Chosen,
     rights: Rights,
     Query(query): Query<PageQuery>,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
     check_rights(rights, query.store)?;
-    let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
+    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
     let _heavy = if bytes.len() >= LARGE { service.heavy().await } else { None };
     let answer = end(begin(&service, &collection, &bytes, query.store)).await?;
-    count(&collection, &answer);
+    collection.count(answer.verdict);
     Ok(reply(StatusCode::OK, &page_answer(answer, &collection, query.explain)))
-}
-
-fn count(collection: &Collection, answer: &Answer) {
-    let verdict = match answer.verdict {
-        Verdict::New => "new",
-        Verdict::Near => "near",
-        Verdict::Exact => "exact",
-    };
-    metrics::counter!("lookalike_pages_total", "collection" => collection.name.clone(), "verdict" => verdict)
-        .increment(1);
 }
 
 const NDJSON: [&str; 4] =
@@ -502,7 +491,7 @@ async fn write_lines(
                 serde_json::to_vec(&LineProblem { line, problem })
             }
             Ok(answer) => {
-                count(&collection, &answer);
+                collection.count(answer.verdict);
                 serde_json::to_vec(&page_answer(answer, &collection, is_explained))
             }
             Err(problem) => serde_json::to_vec(&LineProblem { line, problem }),

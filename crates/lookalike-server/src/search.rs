@@ -3,9 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::body::Body;
-use axum::extract::State;
-use axum::http::{HeaderMap, StatusCode};
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike::compare::compare;
 use lookalike::config::Method;
@@ -79,10 +78,9 @@ pub(crate) struct FingerprintMatch {
 pub(crate) async fn fingerprints(
     State(service): State<Arc<Service>>,
     Chosen(collection): Chosen,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
+    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
     let input: FingerprintsInput<'_> = body::parse(&bytes)?;
     if !(1..=MOST_FINGERPRINTS).contains(&input.fingerprints.len()) {
         return Err(Kind::BadField.with(format!("fingerprints: 1 to {MOST_FINGERPRINTS} are answered at once")));
@@ -200,10 +198,9 @@ pub(crate) struct RefinedOther {
 pub(crate) async fn refine(
     State(service): State<Arc<Service>>,
     Chosen(collection): Chosen,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
+    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
     let input: RefineInput<'_> = body::parse(&bytes)?;
     if !(1..=MOST_RESULTS).contains(&input.results.len()) {
         return Err(Kind::BadField.with(format!("results: 1 to {MOST_RESULTS} are folded at once")));
@@ -279,10 +276,9 @@ pub(crate) struct CompareInput<'a> {
 pub(crate) async fn compare_pages(
     State(service): State<Arc<Service>>,
     Chosen(collection): Chosen,
-    headers: HeaderMap,
-    body: Body,
+    request: Request,
 ) -> Result<Response, Problem> {
-    let bytes = body::json(&headers, body, service.settings.limits.body_bytes).await?;
+    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
     let input: CompareInput<'_> = body::parse(&bytes)?;
     let most = service.settings.limits.page_bytes;
     let (left, right) = (input.left.0.page(most)?, input.right.0.page(most)?);

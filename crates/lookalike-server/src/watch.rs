@@ -1,5 +1,7 @@
 //! Around every request: an id, rights, limits, a time, a line in the log.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
 use std::io::Write;
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -11,6 +13,7 @@ use axum::http::{HeaderName, HeaderValue, Method};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt;
+use metrics::{Counter, Histogram};
 
 use crate::Service;
 use crate::access::check_host;
@@ -110,7 +113,7 @@ pub(crate) async fn watch(State(service): State<Arc<Service>>, mut request: Requ
     headers.insert(REQUEST_ID, id.clone());
     let seconds = start.elapsed().as_secs_f64();
     let status = response.status();
-    count(route.as_ref(), &method, status.as_u16(), seconds);
+    count(route.as_ref().map_or("other", MatchedPath::as_str), &method, status.as_u16(), seconds);
     if let (Some(log), Some(path)) = (&service.access_log, path) {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let path = path.path_and_query().map_or("", |path| path.as_str());
@@ -126,8 +129,15 @@ pub(crate) async fn watch(State(service): State<Arc<Service>>, mut request: Requ
     response
 }
 
-fn count(route: Option<&MatchedPath>, method: &Method, status: u16, seconds: f64) {
-    let route: Arc<str> = route.map_or("other", MatchedPath::as_str).into();
+/// The numbers of requests to one route.
+type Numbers = HashMap<Box<str>, (Counter, Histogram)>;
+
+thread_local! {
+    /// By method and status: to look numbers up by their labels takes longer than to count.
+    static NUMBERS: RefCell<HashMap<[&'static str; 2], Numbers>> = RefCell::default();
+}
+
+fn count(route: &str, method: &Method, status: u16, seconds: f64) {
     let method = match *method {
         Method::GET => "GET",
         Method::POST => "POST",
@@ -143,8 +153,19 @@ fn count(route: Option<&MatchedPath>, method: &Method, status: u16, seconds: f64
         507 => "507",
         _ => "5xx",
     };
-    metrics::counter!("lookalike_requests_total", "route" => Arc::clone(&route), "method" => method, "status" => status).increment(1);
-    metrics::histogram!("lookalike_request_seconds", "route" => route, "method" => method).record(seconds);
+    NUMBERS.with_borrow_mut(|numbers| {
+        let numbers = numbers.entry([method, status]).or_default();
+        if !numbers.contains_key(route) {
+            let name: Arc<str> = route.into();
+            let requests = metrics::counter!("lookalike_requests_total", "route" => Arc::clone(&name), "method" => method, "status" => status);
+            let times = metrics::histogram!("lookalike_request_seconds", "route" => name, "method" => method);
+            numbers.insert(route.into(), (requests, times));
+        }
+        if let Some((requests, times)) = numbers.get(route) {
+            requests.increment(1);
+            times.record(seconds);
+        }
+    });
 }
 
 /// Whether a request is handed on; whoever gets a permit is one of those that are under way.
@@ -157,12 +178,13 @@ fn allow(service: &Service, request: &mut Request) -> Result<Option<Permit>, Pro
     }
     let rights = service.settings.tokens.rights(request.headers())?;
     request.extensions_mut().insert(rights);
-    let permit = Arc::clone(&service.permits).try_acquire_owned().map(Arc::new);
-    if let Ok(permit) = &permit {
-        // For whoever goes on when the answer has begun.
-        request.extensions_mut().insert(Arc::clone(permit));
-    }
-    permit.map(Some).map_err(|_| {
+    let permit = Arc::clone(&service.permits).try_acquire_owned().map_err(|_| {
         Kind::TooBusy.with("as many requests as this service takes at once are under way; try again in a moment")
-    })
+    })?;
+    let permit = Arc::new(permit);
+    if request.uri().path().ends_with("/batch") {
+        // It goes on when the answer has begun.
+        request.extensions_mut().insert(Arc::clone(&permit));
+    }
+    Ok(Some(permit))
 }

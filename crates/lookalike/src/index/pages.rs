@@ -15,7 +15,7 @@ use crate::page::RawPage;
 use crate::parallel::in_order;
 use crate::pipeline::no_pages;
 use crate::read::{Batch, NoPage, Reading, discover};
-use crate::sketch::min_bytes::min_bytes;
+use crate::sketch::min_bytes::{MinBytes, PARTS, min_bytes};
 use crate::sketch::sketcher::Sketcher;
 
 /// What was read.
@@ -72,24 +72,35 @@ fn fingerprint_of_read(tokens: u32, sketcher: &mut Sketcher, config: &Config) ->
 /// which the order of words counts, and how often they are repeated does not.
 const RUN: usize = 5;
 
-/// What an online index keeps of a page. One that is too short has half of the hash of its words for a fingerprint, so
-/// that its copies are found.
+/// What an online index keeps of a page.
 #[must_use]
 pub fn stored_page(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> StoredPage {
+    let read = page_without_sketch(page, sketcher, config);
+    StoredPage { sketch: sketch_of_read(sketcher), ..read }
+}
+
+/// What confirms candidates of the page just read.
+pub(crate) fn sketch_of_read(sketcher: &Sketcher) -> MinBytes {
+    let mut runs = Vec::with_capacity(sketcher.tokens().len());
+    shingles(sketcher.tokens(), RUN, &mut runs);
+    min_bytes(&runs)
+}
+
+/// What an online index keeps of a page, but for what confirms candidates: if there are none, nobody needs it. A page that
+/// is too short has half of the hash of its words for a fingerprint, so that its copies are found.
+pub(crate) fn page_without_sketch(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> StoredPage {
     let facts = sketcher.read(page);
     let (tokens, identity, title) = (facts.tokens, facts.identity, facts.title.map(str::to_owned));
     let fingerprint = fingerprint_of_read(tokens, sketcher, config);
     #[allow(clippy::cast_possible_truncation)] // half of a hash is a hash
     let short = identity as u64;
-    let mut runs = Vec::new();
-    shingles(sketcher.tokens(), RUN, &mut runs);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     StoredPage {
         fingerprint: fingerprint.or((tokens > 0).then_some(short)),
         identity,
         tokens,
         is_short: fingerprint.is_none(),
-        sketch: min_bytes(&runs),
+        sketch: [0; PARTS],
         url: page.url.as_deref().map(str::to_owned),
         title,
         stored_at: now.map_or(0, |now| now.as_secs()),

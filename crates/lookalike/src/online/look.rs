@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::error::Result;
-use crate::index::{Id, Match};
+use crate::index::{self, Id, Match, Reader};
 use crate::online::sequencer::Pending;
 use crate::online::{Answer, Asked, Compared, Shared, Verdict};
 
@@ -12,16 +12,49 @@ const MOST_COMPARED: usize = 64;
 /// The same if none of those is confirmed.
 const MOST_TRIED: usize = 4096;
 
+/// Candidates for a page.
+pub(super) struct Found {
+    reader: Reader,
+    /// What is stored, and what is about to be.
+    stored: index::Answer,
+    coming: Vec<Match>,
+}
+
+impl Found {
+    /// How many there are.
+    pub(super) fn candidates(&self) -> u64 {
+        self.stored.count + self.coming.len() as u64
+    }
+}
+
 impl Shared {
     /// Looks for a page among what is stored and what is about to be.
     pub(super) fn look(&self, asked: &Asked, pending: &Pending) -> Result<Answer> {
-        let mut answer = asked.answer();
-        let Some(fingerprint) = asked.page.fingerprint else { return Ok(answer) };
-        let radius = if asked.page.is_short { 0 } else { self.radius };
+        self.judge(asked, self.find(asked, pending)?, pending)
+    }
+
+    /// Finds what a page may be like.
+    pub(super) fn find(&self, asked: &Asked, pending: &Pending) -> Result<Found> {
         let mut reader = self.index.reader();
-        let found = reader.query(fingerprint, radius, MOST_COMPARED)?;
-        let near = pending.near(fingerprint, radius);
-        answer.candidates = found.count + near.len() as u64;
+        let Some(fingerprint) = asked.page.fingerprint else {
+            return Ok(Found { reader, stored: index::Answer::default(), coming: Vec::new() });
+        };
+        let radius = self.radius_for(asked);
+        let stored = reader.query(fingerprint, radius, MOST_COMPARED)?;
+        Ok(Found { reader, stored, coming: pending.near(fingerprint, radius) })
+    }
+
+    fn radius_for(&self, asked: &Asked) -> u32 {
+        if asked.page.is_short { 0 } else { self.radius }
+    }
+
+    /// Says which of the candidates a page is like.
+    pub(super) fn judge(&self, asked: &Asked, found: Found, pending: &Pending) -> Result<Answer> {
+        let mut answer = asked.answer();
+        answer.candidates = found.candidates();
+        let Some(fingerprint) = asked.page.fingerprint.filter(|_| answer.candidates > 0) else { return Ok(answer) };
+        let Found { mut reader, stored: found, coming: near } = found;
+        let radius = self.radius_for(asked);
         let mut seen = HashSet::new();
         if answer.candidates > MOST_COMPARED as u64 {
             // Its own older version must not be lost in a crowd.

@@ -124,6 +124,11 @@ struct Asked {
 }
 
 impl Asked {
+    fn new(page: &RawPage<'_>, read: StoredPage) -> Asked {
+        // A URL is a name for a page that has no other.
+        Asked { id: page.id.as_deref().or(page.url.as_deref()).map(str::to_owned), page: read }
+    }
+
     fn answer(&self) -> Answer {
         let length = match self.page.fingerprint {
             None => Length::Empty,
@@ -346,7 +351,15 @@ impl Online {
     /// # Errors
     /// When the index is damaged where it is read, or holds no pages.
     pub fn check(&self, page: &RawPage<'_>) -> Result<Answer> {
-        self.shared.look(&self.read(page)?, &Pending::default())
+        let pending = Pending::default();
+        self.with_sketcher(page, |sketcher, config| {
+            let mut asked = Asked::new(page, pages::page_without_sketch(page, sketcher, config));
+            let found = self.shared.find(&asked, &pending)?;
+            if found.candidates() > 0 {
+                asked.page.sketch = pages::sketch_of_read(sketcher);
+            }
+            self.shared.judge(&asked, found, &pending)
+        })?
     }
 
     /// Looks for a page and stores it; `done` is called with the answer, perhaps by another thread, when all that
@@ -363,7 +376,8 @@ impl Online {
         if self.is_read_only {
             return Err(self.read_only());
         }
-        let asked = self.read(page)?;
+        let asked =
+            self.with_sketcher(page, |sketcher, config| Asked::new(page, pages::stored_page(page, sketcher, config)))?;
         if storing == Storing::IfNew {
             // What readers see is on disk: nobody has to wait for this answer.
             let answer = self.shared.look(&asked, &Pending::default())?;
@@ -462,22 +476,20 @@ impl Online {
         }
     }
 
-    fn read(&self, page: &RawPage<'_>) -> Result<Asked> {
+    /// Does something with a page for which a sketcher is needed.
+    fn with_sketcher<T>(&self, page: &RawPage<'_>, work: impl FnOnce(&mut Sketcher, &Config) -> T) -> Result<T> {
         let config = self.page_config()?;
         let plan = self.plan.get_or_init(|| Plan::new(config));
         let sketchers = &self.sketchers[LANE.with(|lane| *lane)];
         let waiting = sketchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let mut sketcher = waiting.unwrap_or_else(|| Sketcher::new(plan, config));
-        let read = pages::stored_page(page, &mut sketcher, config);
+        let done = work(&mut sketcher, config);
         let mut sketchers = sketchers.lock().unwrap_or_else(PoisonError::into_inner);
         // One that has read a large page has grown with it.
         if sketchers.len() < MOST_WAITING_SKETCHERS && page.length < LARGE_PAGE {
             sketchers.push(sketcher);
         }
-        drop(sketchers);
-        // A URL is a name for a page that has no other.
-        let id = page.id.as_deref().or(page.url.as_deref()).map(str::to_owned);
-        Ok(Asked { id, page: read })
+        Ok(done)
     }
 }
 
