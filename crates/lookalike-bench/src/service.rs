@@ -1,16 +1,15 @@
 //! The service under load: CPU of a check against what it cannot do without, latencies, durable inserts, memory.
 //!
-//! One run: the index with its rows, the library alone on the same pages, a handler that only parses the same bodies,
-//! one that parses and calls the library, then the service. CPU times are those of the processes, as the system counts them.
+//! One run: the index with its rows; by turns the library alone, a handler that only parses the bodies, one that parses
+//! and calls the library, and the service; then inserts. CPU times are those of the processes, as the system counts them.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -22,6 +21,7 @@ use lookalike::page::{Body, Markup, RawPage};
 use lookalike::report::run::cpu_seconds;
 use lookalike::sketch::sketcher::Sketcher;
 use lookalike_bench::corpus::{Corpus, CorpusPlan, Random};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 #[derive(Debug, Args)]
 pub(crate) struct ServiceArguments {
@@ -80,11 +80,11 @@ impl Pages {
         html
     }
 
-    fn body(&self, number: u64) -> Vec<u8> {
-        serde_json::to_vec(
-            &serde_json::json!({ "url": format!("http://a.example/{number}"), "html": self.html(number) }),
-        )
-        .unwrap_or_default()
+    /// Bodies of requests, made before anything is measured: who asks a service is on another machine, as a rule.
+    fn bodies(&self, numbers: std::ops::Range<u64>) -> Vec<Vec<u8>> {
+        let body =
+            |number| serde_json::json!({ "url": format!("http://a.example/{number}"), "html": self.html(number) });
+        numbers.map(|number| body(number).to_string().into_bytes()).collect()
     }
 }
 
@@ -92,6 +92,11 @@ impl Pages {
 const TURNS: u64 = 5;
 /// Pages of the library in a turn.
 const TURN_PAGES: u64 = 4000;
+
+/// Pages that are asked for, again and again: nothing remembers them.
+const ASKED: u64 = 8192;
+/// Pages to insert for every second that is measured: more than are.
+const INSERTED_A_SECOND: u64 = 8000;
 
 /// What a load did.
 #[derive(Default)]
@@ -172,51 +177,49 @@ impl Server {
         }
     }
 
-    /// Sends pages over many connections for some time; numbers are taken from `next`.
-    fn load(&self, pages: &Pages, path: &str, connections: usize, seconds: u64, next: &AtomicU64) -> Result<Load> {
+    /// Sends bodies over many connections for some time, one after the other and from the first again. One thread does it
+    /// all, so that the server has to share its cores with little.
+    fn load(&self, path: &str, bodies: &[Vec<u8>], connections: usize, seconds: u64) -> Result<Load> {
         let (cpu, start) = (cpu_of(self.process.id())?, Instant::now());
-        let is_over = AtomicBool::new(false);
-        let all: Vec<Result<Vec<u32>>> = std::thread::scope(|scope| {
-            let work = || {
-                let mut stream = TcpStream::connect(&self.address)?;
-                stream.set_nodelay(true)?;
-                let (mut latencies, mut received) = (Vec::new(), vec![0; 65536]);
-                while !is_over.load(Ordering::Relaxed) {
-                    let body = pages.body(next.fetch_add(1, Ordering::Relaxed));
-                    let head = format!(
-                        "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
-                        body.len()
-                    );
-                    let mut request = head.into_bytes();
-                    request.extend_from_slice(&body);
-                    let sent = Instant::now();
-                    stream.write_all(&request)?;
-                    let mut filled = 0;
-                    // Answers are small and have a length.
-                    loop {
-                        let count = stream.read(&mut received[filled..])?;
-                        ensure!(count > 0, "the server closed the connection");
-                        filled += count;
-                        if is_whole(&received[..filled]) {
-                            break;
-                        }
-                    }
-                    ensure!(received.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&received[..filled]));
-                    latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
-                }
-                Ok(latencies)
-            };
-            let threads: Vec<_> = (0..connections).map(|_| scope.spawn(work)).collect();
-            std::thread::sleep(Duration::from_secs(seconds));
-            is_over.store(true, Ordering::Relaxed);
-            threads.into_iter().map(|thread| thread.join().map_err(|_| anyhow::anyhow!("a client failed"))?).collect()
-        });
+        let until = start + Duration::from_secs(seconds);
+        let next = Cell::new(0);
+        let clients = (0..connections).map(|_| self.ask(path, bodies, &next, until));
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build()?;
+        let mut latencies = runtime.block_on(futures_util::future::try_join_all(clients))?.concat();
         let seconds = start.elapsed().as_secs_f64();
         let cpu_seconds = cpu_of(self.process.id())? - cpu;
-        let mut latencies = all.into_iter().collect::<Result<Vec<_>>>()?.concat();
         latencies.sort_unstable();
         let requests = latencies.len() as u64;
         Ok(Load { requests, seconds, cpu_seconds, latencies })
+    }
+
+    /// What one connection does; gives the microseconds that answers took.
+    async fn ask(&self, path: &str, bodies: &[Vec<u8>], next: &Cell<usize>, until: Instant) -> Result<Vec<u32>> {
+        let mut stream = tokio::net::TcpStream::connect(&self.address).await?;
+        stream.set_nodelay(true)?;
+        let (mut latencies, mut request, mut received) = (Vec::new(), Vec::new(), vec![0; 4096]);
+        while Instant::now() < until {
+            let body = &bodies[next.replace(next.get() + 1) % bodies.len()];
+            request.clear();
+            write!(
+                request,
+                "POST {path} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n",
+                body.len()
+            )?;
+            request.extend_from_slice(body);
+            let sent = Instant::now();
+            stream.write_all(&request).await?;
+            let mut filled = 0;
+            // Answers are small and have a length.
+            while !is_whole(&received[..filled]) {
+                let count = stream.read(&mut received[filled..]).await?;
+                ensure!(count > 0, "the server closed the connection");
+                filled += count;
+            }
+            ensure!(received.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&received[..filled]));
+            latencies.push(u32::try_from(sent.elapsed().as_micros()).unwrap_or(u32::MAX));
+        }
+        Ok(latencies)
     }
 }
 
@@ -312,9 +315,8 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
         pages.html(1).len(),
         arguments.connections
     )?;
-    let next = AtomicU64::new(1);
-    let load =
-        |server: &Server, path: &str, seconds: u64| server.load(&pages, path, arguments.connections, seconds, &next);
+    let asked = pages.bodies(0..ASKED);
+    let load = |server: &Server, path: &str, seconds: u64| server.load(path, &asked, arguments.connections, seconds);
 
     let bare =
         |index: Option<&Path>| Server::start(Command::new(std::env::current_exe()?).arg("service-parser").args(index));
@@ -357,7 +359,9 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
     writeln!(out, "| the same on all cores at once | {:.1} µs | | | |", on_all.cpu_microseconds())?;
     writeln!(out, "{}", row("a handler that parses and calls the library", &called))?;
     writeln!(out, "{}", row("the service: check", &checked))?;
-    let inserted = load(&service, "/v1/pages?store=if_new", arguments.seconds)?;
+    let new = pages.bodies(ASKED..ASKED + INSERTED_A_SECOND * arguments.seconds);
+    let inserted = service.load("/v1/pages?store=if_new", &new, arguments.connections, arguments.seconds)?;
+    ensure!(inserted.requests <= new.len() as u64, "more pages were sent than there are");
     writeln!(out, "{}", row("the service: check and insert, durably", &inserted))?;
     writeln!(
         out,
