@@ -128,14 +128,14 @@ impl From<Error> for Problem {
 
 /// What the library says of a value, with the name that it has in a body: `min_tokens`, not `--min-tokens`.
 fn without_flags(reason: &str) -> String {
-    let mut parts = reason.split("--");
-    let mut named = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = part.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(part.len());
-        named.push_str(&part[..end].replace('-', "_"));
-        named.push_str(&part[end..]);
-    }
-    named
+    let field = |word: &str| match word.strip_prefix("--") {
+        Some(flag) if flag.starts_with(|c: char| c.is_ascii_lowercase()) => {
+            let end = flag.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(flag.len());
+            format!("{}{}", flag[..end].replace('-', "_"), &flag[end..])
+        }
+        _ => word.to_owned(),
+    };
+    reason.split(' ').map(field).collect::<Vec<_>>().join(" ")
 }
 
 /// Seconds after which it is worth trying again.
@@ -175,6 +175,6 @@ mod tests {
         let reason = "--min-tokens 9 must not be below --radius 3; a well-known thing - as --chunk-size";
         let wanted = "min_tokens 9 must not be below radius 3; a well-known thing - as chunk_size";
         assert_eq!(without_flags(reason), wanted);
-        assert_eq!(without_flags("nothing to name"), "nothing to name");
+        assert_eq!(without_flags("'a--b' is -- no known  language"), "'a--b' is -- no known  language");
     }
 }

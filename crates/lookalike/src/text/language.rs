@@ -189,6 +189,13 @@ pub struct LanguageWords {
 #[repr(align(64))]
 struct Known([(Token, Token); KNOWN_WAYS]);
 
+/// Places for all words, filled with tokens that belong to other places.
+fn nothing_known() -> Vec<Known> {
+    let mut known = vec![Known([(0, STOP); KNOWN_WAYS]); 1 << KNOWN_BITS];
+    known[0] = Known([(Token::MAX, STOP); KNOWN_WAYS]);
+    known
+}
+
 impl LanguageWords {
     fn new(language: Option<Lang>) -> LanguageWords {
         let listed = language.and_then(two_letters).map_or(&[][..], stop_words::get);
@@ -196,10 +203,11 @@ impl LanguageWords {
         let mut tokenizer = Tokenizer::new(false);
         let mut stop_words = Vec::new();
         listed.iter().for_each(|word| tokenizer.tokenize(word, &mut stop_words));
+        let stemmer = language.and_then(stemming).map(Stemmer::create);
         LanguageWords {
             stop_words: stop_words.into_iter().collect(),
-            stemmer: language.and_then(stemming).map(Stemmer::create),
-            known: vec![Known([(0, STOP); KNOWN_WAYS]); 1 << KNOWN_BITS],
+            known: if stemmer.is_some() { nothing_known() } else { Vec::new() },
+            stemmer,
         }
     }
 
@@ -369,6 +377,10 @@ mod tests {
         let mut languages = Languages::default();
         let english = languages.of(Some(Lang::Eng));
         let stemmer = Stemmer::create(Algorithm::English);
+        // A word with the token 0, which is what empty places have.
+        let zero = "swdneaaaahc2sz16";
+        assert_eq!(term_token(zero.as_bytes()), 0);
+        assert_eq!(english.content_token(0, zero.as_bytes()), Some(term_token(stemmer.stem(zero).as_bytes())));
         // More words than are remembered, each twice in a row and again after all others.
         for number in (0..60_000).chain(0..60_000) {
             let word = format!("w{number}ing");
