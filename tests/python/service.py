@@ -94,3 +94,17 @@ def service(directory, *arguments, **options):
     finally:
         if running.process.poll() is None:
             running.kill()
+
+
+def lookalike(*arguments):
+    """Runs the command line."""
+    return subprocess.run([LOOKALIKE, *map(str, arguments)], capture_output=True, text=True)
+
+
+def problem(answer, status, kind):
+    """Whether an answer is a problem document of this kind."""
+    given, body = answer
+    assert given == status, answer
+    assert body["status"] == status and body["type"] == f"urn:lookalike:{kind}", body
+    assert body["title"] and len(body["detail"]) > 3, body
+    return body

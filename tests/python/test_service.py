@@ -1,35 +1,19 @@
-"""The service as its clients meet it: answers, refusals, limits, tokens, crashes, a full disk."""
+"""The service as its clients meet it: answers, refusals, limits, tokens."""
 
 import gzip
 import json
-import os
-import random
 import resource
 import shutil
 import socket
 import subprocess
 import threading
 import time
-from http.client import HTTPException
 
 import pytest
-from service import LOOKALIKE, Service, service, text
+from service import lookalike, problem, service, text
 
 JSON = {"Content-Type": "application/json"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
-
-
-def lookalike(*arguments):
-    return subprocess.run([LOOKALIKE, *map(str, arguments)], capture_output=True, text=True)
-
-
-def problem(answer, status, kind):
-    """Whether an answer is a problem document of this kind."""
-    given, body = answer
-    assert given == status, answer
-    assert body["status"] == status and body["type"] == f"urn:lookalike:{kind}", body
-    assert body["title"] and len(body["detail"]) > 3, body
-    return body
 
 
 def test_answers(tmp_path):
@@ -295,145 +279,6 @@ def test_one_of_many_is_new(tmp_path):
             assert {answer["of"][0]["id"] for answer in answers if not answer["stored"]} == {stored[0]["id"]}
 
 
-def test_killed_again_and_again(tmp_path):
-    """Whatever was acknowledged is there after SIGKILL, once; nothing else is twice."""
-    directory, rounds, writers = tmp_path / "seen", 25, 8
-    # Segments are written often, so that kills fall into that, too.
-    settings = tmp_path / "service.toml"
-    settings.write_text("memory_rows = 400\n")
-    wrong = []
-    chance = random.Random(7)
-    acknowledged, numbers, lock = {}, iter(range(10**9)), threading.Lock()
-
-    def write(running):
-        connection = running.connection()
-        while True:
-            with lock:
-                number = next(numbers)
-            try:
-                answer = running.put({"id": f"p{number}", "text": text(number)}, connection=connection)
-            except (OSError, ValueError, HTTPException):
-                return
-            except AssertionError as refused:
-                wrong.append(refused)
-                return
-            if not answer["stored"]:
-                wrong.append(answer)
-            with lock:
-                acknowledged[number] = answer["id"]
-
-    for round_number in range(rounds):
-        running = Service(directory, "--config", settings)
-        # All that was acknowledged in the round before, and some of what was before that.
-        with lock:
-            known = sorted(acknowledged)
-        some = known[-200:] + chance.sample(known, min(50, len(known)))
-        connection = running.connection()
-        for number in some:
-            answer = running.check({"text": text(number)}, connection)
-            assert [near["id"] for near in answer["of"]] == [f"p{number}"], (round_number, number, answer)
-        threads = [threading.Thread(target=write, args=(running,)) for _ in range(writers)]
-        [thread.start() for thread in threads]
-        before = len(acknowledged)
-        wanted = before + chance.randrange(1, 300)
-        while len(acknowledged) < wanted and any(thread.is_alive() for thread in threads):
-            time.sleep(0.001)
-        running.kill()
-        [thread.join() for thread in threads]
-        assert not wrong
-        assert len(acknowledged) >= wanted, "the service ended by itself"
-    with service(directory) as running:
-        connection = running.connection()
-        for number in acknowledged:
-            status, stored = running.call("GET", f"/v1/pages/p{number}", connection=connection)
-            assert status == 200
-            asked = {"fingerprints": [stored["fingerprint"]], "radius": 0}
-            found = running.call("POST", "/v1/fingerprints/query", asked, connection=connection)[1]["matches"][0]
-            assert [found["count"], found["matches"][0]["id"]] == [1, f"p{number}"], "once, and no more"
-            answer = running.check({"text": text(number)}, connection)
-            assert [near["id"] for near in answer["of"]] == [f"p{number}"], answer
-        rows = running.call("GET", "/v1/stats", connection=connection)[1]["rows"]
-        assert len(acknowledged) <= rows <= len(acknowledged) + rounds * writers
-        connection.close()
-        running.stop()
-    verified = lookalike("index", "verify", directory)
-    assert verified.returncode == 0, verified.stderr
-    assert json.loads(lookalike("index", "stats", directory, "--json").stdout)["rows"] == rows
-
-
-def test_others_keep_out_while_it_is_served(tmp_path):
-    directory = tmp_path / "seen"
-    with service(directory) as running:
-        running.put({"id": "a", "text": text(1)})
-        for command in [
-            ("index", "stats", directory),
-            ("index", "query", directory, "0123456789abcdef"),
-            ("index", "compact", directory),
-            ("serve", directory, "--listen", "127.0.0.1:0"),
-        ]:
-            refused = lookalike(*command)
-            assert refused.returncode == 1 and "server" in refused.stderr, (command, refused.stderr)
-        running.kill()
-    # After a crash, whoever reads sees what the store has.
-    assert json.loads(lookalike("index", "stats", directory, "--json").stdout)["rows"] == 1
-    assert lookalike("index", "compact", directory).returncode == 0
-    with service(directory) as running:
-        assert running.check({"text": text(1)})["verdict"] == "exact"
-
-
-def test_backup_of_an_index_in_use(tmp_path):
-    with service(tmp_path / "seen", "--backups", tmp_path / "copies") as running:
-        for number in range(300):
-            running.put({"id": f"p{number}", "text": text(number)})
-        running.call("DELETE", "/v1/pages/p7")
-        status, copy = running.call("POST", "/v1/backup")
-        assert status == 201 and copy["pages"] == 299, copy
-        running.put({"id": "later", "text": text(1000)})
-    place = tmp_path / "copies" / copy["name"]
-    assert lookalike("index", "verify", place).returncode == 0
-    # Copied over an index that is ahead of it, it is what counts.
-    restored = tmp_path / "seen"
-    shutil.rmtree(restored / "store")
-    [segment.unlink() for segment in restored.glob("*.seg")]
-    shutil.copytree(place, restored, dirs_exist_ok=True)
-    with service(restored) as running:
-        assert running.check({"text": text(8)})["of"][0]["id"] == "p8"
-        assert running.check({"text": text(1000)})["verdict"] == "new"
-    with service(place) as running:
-        assert running.check({"text": text(8)})["of"][0]["id"] == "p8"
-        assert running.check({"text": text(7)})["verdict"] == "new"
-        assert running.check({"text": text(1000)})["verdict"] == "new"
-
-
-def test_a_stop_finishes_what_was_accepted(tmp_path):
-    directory = tmp_path / "seen"
-    with service(directory) as running:
-        with socket.create_connection(running.host.split(":")) as connection:
-            body = json.dumps({"id": "a", "text": text(1)}).encode()
-            head = (
-                "POST /v1/pages?store=if_new HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-                f"Content-Length: {len(body)}\r\nExpect: 100-continue\r\n\r\n"
-            )
-            connection.sendall(head.encode())
-            assert b"100 Continue" in connection.recv(65536)
-            connection.sendall(body[:10])
-            assert running.check({"text": "another is served meanwhile"})["verdict"] == "new"
-            running.process.terminate()
-            # It takes no connections any more, but this one is finished.
-            while True:
-                try:
-                    socket.create_connection(running.host.split(":"), timeout=5).close()
-                except OSError:
-                    break
-            connection.sendall(body[10:])
-            answer = b""
-            while part := connection.recv(65536):
-                answer += part
-        assert b'"stored":true' in answer, answer
-        assert running.process.wait(timeout=60) == 0
-    assert json.loads(lookalike("index", "stats", directory, "--json").stdout)["rows"] == 1
-
-
 def test_idle_and_slow_clients_do_not_stop_a_healthy_one(tmp_path):
     settings = tmp_path / "service.toml"
     settings.write_text("[limits]\nrequest_seconds = 3\nidle_seconds = 3\n")
@@ -522,69 +367,6 @@ def test_numbers_and_request_ids(tmp_path):
             assert name in numbers, name
         said = running.stop()
         assert "POST /v1/pages?store=if_new 200" in said and "mine-17" in said
-
-
-def can_mount():
-    tried = subprocess.run(["unshare", "-rm", "mount", "-t", "tmpfs", "tmpfs", "/mnt"], capture_output=True)
-    return tried.returncode == 0
-
-
-def test_a_full_disk(tmp_path):
-    """Inserts fail with 507 and questions are answered; when there is room again, inserts work in the same process."""
-    if not can_mount():
-        pytest.skip("no small file system can be mounted here: unshare -rm is not permitted")
-    place = tmp_path / "small"
-    place.mkdir()
-    # A file system of 24 MiB that only the service sees; it is filled and emptied through /proc.
-    wrapper = ("unshare", "-rm", "sh", "-c", f'mount -t tmpfs -o size=24m tmpfs {place} && exec "$@"', "sh")
-    with service(place / "seen", wrapper=wrapper) as running:
-        small = f"/proc/{running.process.pid}/root{place}"
-        for number in range(50):
-            assert running.put({"id": f"p{number}", "text": text(number)})["stored"]
-        filler = os.path.join(small, "filler")
-        with pytest.raises(OSError):
-            with open(filler, "wb", buffering=0) as file:
-                while True:
-                    file.write(b"x" * 4096)
-        refused = 0
-        for number in range(50, 200):
-            status, answer = running.call("POST", "/v1/pages?store=if_new", {"id": f"p{number}", "text": text(number)})
-            assert status in (200, 507), answer
-            if status == 507:
-                problem((status, answer), 507, "storage-full")
-                refused += 1
-            assert running.check({"text": text(7)})["of"][0]["id"] == "p7", "questions are answered"
-            assert running.call("GET", "/v1/pages/p9")[0] == 200
-        assert refused > 50
-        assert running.call("GET", "/v1/stats")[1]["problems"]
-        pid = running.process.pid
-        os.remove(filler)
-        for number in range(200, 260):
-            assert running.put({"id": f"p{number}", "text": text(number)})["stored"]
-        stats = running.call("GET", "/v1/stats")[1]
-        assert stats["reopened"] >= 1 and not stats["problems"] and running.process.pid == pid
-        for number in [*range(50), *range(200, 260)]:
-            assert [near["id"] for near in running.check({"text": text(number)})["of"]] == [f"p{number}"]
-        running.stop()
-
-
-def test_damage_is_named_and_the_rest_is_served(tmp_path):
-    directory = tmp_path / "seen"
-    for first in (0, 300):
-        with service(directory) as running:
-            for number in range(first, first + 300):
-                running.put({"id": f"p{number}", "text": text(number)})
-            running.stop()
-    segment = sorted(directory.glob("segment-*.seg"))[0]
-    damaged = bytearray(segment.read_bytes())
-    damaged[len(damaged) // 3] ^= 1
-    segment.write_bytes(damaged)
-    refused = lookalike("serve", directory, "--listen", "127.0.0.1:0")
-    assert refused.returncode == 1 and segment.name in refused.stderr and "--skip-damaged" in refused.stderr
-    with service(directory, "--skip-damaged") as running:
-        assert running.check({"text": text(300)})["verdict"] == "exact"
-        problem(running.call("POST", "/v1/pages?store=always", {"text": text(1)}), 503, "read-only")
-        assert segment.name in running.call("GET", "/v1/stats")[1]["problems"][0]
 
 
 def test_wrong_settings_are_told(tmp_path):
