@@ -7,7 +7,6 @@ import shutil
 import socket
 import subprocess
 import threading
-import time
 
 import pytest
 from service import lookalike, problem, service, text
