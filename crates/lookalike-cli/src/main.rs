@@ -55,9 +55,9 @@ fn main() -> ExitCode {
         Ok(Ending::No) => ExitCode::from(FAILED),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // If standard error is gone too, there is nobody left to tell.
-            let _ = writeln!(io::stderr(), "error: {error:#}");
-            let usage = matches!(error.downcast_ref(), Some(Error::Usage(_)));
+            // If standard error is gone too, nobody is left to read it.
+            let _ = writeln!(io::stderr(), "error: {}", message(&error));
+            let usage = error.downcast_ref().is_some_and(Error::is_usage);
             ExitCode::from(if usage { WRONG_USAGE } else { FAILED })
         }
     }
@@ -78,6 +78,16 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Completions { shell } => pages::completions(shell),
         Command::Man { directory } => pages::man(directory.as_deref()),
     }
+}
+
+/// The error as a person at the command line reads it: settings are flags.
+fn message(error: &anyhow::Error) -> String {
+    let Some(ours) = error.downcast_ref::<Error>() else { return format!("{error:#}") };
+    let ours = ours.message(|setting| format!("--{}", setting.replace('_', "-")));
+    // The context that a command added, if any, stands before it.
+    let context: Vec<String> =
+        error.chain().take_while(|cause| !cause.is::<Error>()).map(ToString::to_string).collect();
+    context.into_iter().chain([ours]).collect::<Vec<_>>().join(": ")
 }
 
 /// Whoever read our output has had enough; that is no error.

@@ -109,6 +109,9 @@ impl From<Error> for Problem {
         // Where the index lies is nobody's business but the log's.
         match error {
             Error::Usage(reason) => Kind::BadField.with(without_flags(&reason)),
+            error @ (Error::InvalidSetting { .. } | Error::Conflict { .. }) => {
+                Kind::BadField.with(error.message(str::to_owned))
+            }
             Error::Overloaded => Kind::TooBusy.with("too many pages are waiting to be stored; try again in a moment"),
             Error::StoreFull { .. } => {
                 Kind::StorageFull.with("there is no space left to store anything; questions are still answered")

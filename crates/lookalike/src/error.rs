@@ -14,10 +14,53 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Why a run stopped.
 #[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
 pub enum Error {
     /// The request itself makes no sense; the message names the flag and the way out.
     #[error("{0}")]
     Usage(String),
+    /// A setting has a value that it cannot have.
+    #[error("`{setting}` {value}: {expected}")]
+    InvalidSetting {
+        /// The setting's name; see [`Error::message`].
+        setting: &'static str,
+        /// The value, as it was given.
+        value: String,
+        /// What it must be, as in "must be between 1 and 32".
+        expected: String,
+    },
+    /// A setting does not go with another one, or with what is there.
+    #[error("`{setting}`: {reason}")]
+    Conflict {
+        /// The setting's name; see [`Error::message`].
+        setting: &'static str,
+        /// What it does not go with, and what to do instead.
+        reason: String,
+    },
+    /// A file that was given for a purpose is not what that purpose needs.
+    #[error("{}: {}{reason}", path.display(), at_line(*line))]
+    BadInput {
+        /// The file or directory.
+        path: PathBuf,
+        /// The line, from 1, where one line is wrong.
+        line: Option<u64>,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// What is stored is damaged, incomplete, or of a version that cannot be read.
+    #[error("{}: {reason}", path.display())]
+    Corrupt {
+        /// The file or directory.
+        path: PathBuf,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+    /// Something that must hold does not: a fault in lookalike itself.
+    #[error("internal error: {reason}; this is a bug in lookalike, please report it")]
+    Internal {
+        /// What does not hold.
+        reason: String,
+    },
     /// An input that was named does not exist.
     #[error("{}: no such file or directory", path.display())]
     NotFound {
@@ -38,6 +81,7 @@ pub enum Error {
         /// The object, as it was given.
         url: String,
         /// What the store said.
+        #[source]
         cause: io::Error,
     },
     /// There was nothing to work on.
@@ -105,6 +149,7 @@ pub enum Error {
         /// The verb: "read", "write", "create", ….
         action: &'static str,
         /// What the system said.
+        #[source]
         cause: io::Error,
     },
     /// A Parquet file could not be read or written.
@@ -159,11 +204,92 @@ pub enum Error {
 }
 
 impl Error {
+    /// An [`Error::InvalidSetting`].
+    pub fn invalid(setting: &'static str, value: impl fmt::Display, expected: impl Into<String>) -> Error {
+        Error::InvalidSetting { setting, value: value.to_string(), expected: expected.into() }
+    }
+
+    /// An [`Error::Conflict`].
+    pub fn conflict(setting: &'static str, reason: impl Into<String>) -> Error {
+        Error::Conflict { setting, reason: reason.into() }
+    }
+
+    /// An [`Error::BadInput`] about a whole file.
+    pub fn bad_input(path: &Path, reason: impl Into<String>) -> Error {
+        Error::BadInput { path: path.to_path_buf(), line: None, reason: reason.into() }
+    }
+
+    /// An [`Error::BadInput`] about one line, counted from 1.
+    pub fn bad_line(path: &Path, line: u64, reason: impl Into<String>) -> Error {
+        Error::BadInput { path: path.to_path_buf(), line: Some(line), reason: reason.into() }
+    }
+
+    /// An [`Error::Corrupt`].
+    pub fn corrupt(path: &Path, reason: impl Into<String>) -> Error {
+        Error::Corrupt { path: path.to_path_buf(), reason: reason.into() }
+    }
+
+    /// An [`Error::Internal`].
+    pub fn internal(reason: impl Into<String>) -> Error {
+        Error::Internal { reason: reason.into() }
+    }
+
+    /// Whether whoever asked must ask for something else; everything else may work another time.
+    #[must_use]
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Error::Usage(_) | Error::InvalidSetting { .. } | Error::Conflict { .. } | Error::BadInput { .. }
+        )
+    }
+
+    /// The message, with settings named as the caller's users know them.
+    ///
+    /// Messages name settings in backquotes and snake case: `` `max_page` ``. The command line turns them into
+    /// flags, the service into fields.
+    ///
+    /// ```
+    /// use lookalike::error::Error;
+    ///
+    /// let error = Error::invalid("min_tokens", 0, "must be at least 1");
+    /// assert_eq!(error.to_string(), "`min_tokens` 0: must be at least 1");
+    /// let flag = |setting: &str| format!("--{}", setting.replace('_', "-"));
+    /// assert_eq!(error.message(flag), "--min-tokens 0: must be at least 1");
+    /// ```
+    #[must_use]
+    pub fn message(&self, name: impl Fn(&str) -> String) -> String {
+        let text = self.to_string();
+        let is_setting = |word: &str| {
+            word.starts_with(|c: char| c.is_ascii_lowercase())
+                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+        };
+        let mut named = String::with_capacity(text.len());
+        let mut rest = text.as_str();
+        while let Some((before, after)) = rest.split_once('`') {
+            named.push_str(before);
+            match after.split_once('`') {
+                Some((word, behind)) if is_setting(word) => {
+                    named.push_str(&name(word));
+                    rest = behind;
+                }
+                _ => {
+                    named.push('`');
+                    rest = after;
+                }
+            }
+        }
+        named + rest
+    }
+
     /// An [`Error::Io`] at `path`, shaped for `map_err`.
     pub fn io(path: &Path, action: &'static str) -> impl FnOnce(io::Error) -> Error {
         let path = path.to_path_buf();
         move |cause| Error::Io { path, action, cause }
     }
+}
+
+fn at_line(line: Option<u64>) -> String {
+    line.map(|line| format!("line {line}: ")).unwrap_or_default()
 }
 
 fn remote_remedy(error: &io::Error) -> &'static str {
@@ -270,5 +396,31 @@ impl fmt::Display for SkippedRecord {
             write!(f, " at byte {byte}")?;
         }
         write!(f, ": {}", self.reason)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn settings_are_named_as_the_caller_says_and_nothing_else_is_touched() {
+        let flag = |setting: &str| format!("--{}", setting.replace('_', "-"));
+        let error = Error::conflict("against", "is also the `output`; `A` and `a b` stay, and so does ` alone");
+        assert_eq!(error.message(flag), "--against: is also the --output; `A` and `a b` stay, and so does ` alone");
+        let error = Error::bad_line(Path::new("gold.tsv"), 3, "has no cluster");
+        assert_eq!(error.message(flag), "gold.tsv: line 3: has no cluster");
+    }
+
+    #[test]
+    fn what_the_system_said_is_the_source_of_an_error() {
+        let error = Error::io(Path::new("x"), "read")(io::Error::other("gone"));
+        assert_eq!(std::error::Error::source(&error).map(ToString::to_string).as_deref(), Some("gone"));
+    }
+
+    #[test]
+    fn a_fault_of_ours_is_not_wrong_usage() {
+        assert!(!Error::internal("a page without a number").is_usage());
+        assert!(Error::invalid("radius", 99, "must be at most 15").is_usage());
     }
 }
