@@ -2,14 +2,18 @@
 """Writes examples/newsroom: small pages of invented news sites that copy from one another.
 
 Run it from anywhere: python3 examples/make_newsroom.py. The pages are committed; this script only
-says how they came to be. Everything in them is invented.
+documents how they were made. Everything in them is invented. It also writes the small input files
+of the commands in the README: clusters.tsv (which pages tell the same story), results.json (search
+results) and qrels.txt (relevance judgments).
 """
 
 import html
+import json
 import shutil
 from pathlib import Path
 
-OUT = Path(__file__).resolve().parent / "newsroom"
+EXAMPLES = Path(__file__).resolve().parent
+OUT = EXAMPLES / "newsroom"
 
 STORIES = {
     "ferry": ("Night ferry to the islands returns after three winters", """
@@ -183,6 +187,27 @@ def write(path, text, encoding="utf-8"):
     target.write_bytes(text.encode(encoding))
 
 
+# Pages whose name is not the name of their story.
+OTHER_NAMES = {"choir-print": "choir", "kite-week-1": "kite", "kite-week-2": "kite", "salt-broken": "salt",
+               "strassenbahn-1999": "strassenbahn", "tram-short": "tram"}
+
+
+def write_inputs():
+    """The input files of `evaluate`, `refine` and `transfer`."""
+    pages = sorted(path.relative_to(OUT).as_posix() for path in OUT.rglob("*.html"))
+    lines = []
+    for name in pages:
+        stem = Path(name).stem
+        lines.append(f"{name}\t{OTHER_NAMES.get(stem, stem)}\n")
+    (EXAMPLES / "clusters.tsv").write_text("page\tcluster\n" + "".join(lines))
+    ranked = ["wire-north/bakery.html", "valley-post/bakery.html", "metro-now/market.html",
+              "morning-lantern/bakery.html", "wire-north/cheese.html", "daily-ledger/bakery.html",
+              "harbour-herald/market.html", "valley-post/cheese.html"]
+    results = [{"url": f"http://{name}", "html": (OUT / name).read_text()} for name in ranked]
+    (EXAMPLES / "results.json").write_text(json.dumps({"results": results}, indent=1) + "\n")
+    (EXAMPLES / "qrels.txt").write_text("1 0 bakery.html 2\n1 0 cheese.html 1\n2 0 tram-short.html 1\n")
+
+
 def main():
     shutil.rmtree(OUT, ignore_errors=True)
     for story, site, changes in RUNS:
@@ -229,6 +254,7 @@ def main():
     # Nothing but markup, and next to nothing.
     write("metro-now/empty.html", "<!doctype html><html><head><script>track()</script></head><body><div></div></body></html>\n")
     write("metro-now/error.html", "<!doctype html><title>404</title><p>Page not found.</p>\n")
+    write_inputs()
     print(sum(1 for path in OUT.rglob("*.html")), "pages")
 
 
