@@ -237,10 +237,7 @@ impl Error {
     /// Whether whoever asked must ask for something else; everything else may work another time.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(
-            self,
-            Error::Usage(_) | Error::InvalidSetting { .. } | Error::Conflict { .. } | Error::BadInput { .. }
-        )
+        matches!(self, Error::Usage(_) | Error::InvalidSetting { .. } | Error::Conflict { .. } | Error::BadInput { .. })
     }
 
     /// The message, with settings named as the caller's users know them.
