@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::compare::{compare, find_page};
 use lookalike::config::{Config, Method};
 use lookalike::evaluate::gold::{Gold, GoldColumns};
 use lookalike::evaluate::metrics::Counts;
 use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
 use lookalike::evaluate::{EvaluateOptions, Evaluation, MethodEvaluation, write_report};
+use lookalike::job::compare::{compare, find_page};
 use lookalike_bench::labelled::{self, Labelled};
 use serde_json::Value;
 

@@ -10,11 +10,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::compare::by_config;
-use lookalike::config::{Antecedents, Config, Method, RunOptions, Weights, Within};
+use lookalike::config::{Antecedents, Config, Method, Weights, Within};
+use lookalike::job::RunOptions;
+use lookalike::job::compare::by_config;
+use lookalike::job::dedup::dedup;
 use lookalike::observe::Silent;
 use lookalike::page::{Body, Markup, RawPage};
-use lookalike::pipeline::dedup;
 use lookalike::text::Scope;
 use serde_json::Value;
 

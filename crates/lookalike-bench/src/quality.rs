@@ -6,9 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use arrow_array::cast::AsArray;
-use lookalike::config::{Config, RunOptions};
+use lookalike::config::Config;
+use lookalike::job::RunOptions;
+use lookalike::job::dedup::dedup;
 use lookalike::observe::Silent;
-use lookalike::pipeline::dedup;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::oracle::{OraclePair, all_pairs};

@@ -5,9 +5,10 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use anyhow::Result;
-use lookalike::config::{Config, Method, RunOptions};
+use lookalike::config::{Config, Method};
+use lookalike::job::RunOptions;
+use lookalike::job::dedup::dedup;
 use lookalike::observe::Silent;
-use lookalike::pipeline::dedup;
 use lookalike::text::Scope;
 
 use crate::labelled::{Labelled, PairCounts};

@@ -3,8 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result};
-use lookalike::compare::{ComparedPage, Comparison, compare, find_page};
 use lookalike::config::Config;
+use lookalike::job::compare::{ComparedPage, Comparison, compare, find_page};
 use lookalike::report::comparison;
 use lookalike::report::diff::{Piece, pieces, side_by_side};
 use serde_json::json;

@@ -3,10 +3,11 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::config::{ClusterMode, RunOptions};
+use lookalike::config::ClusterMode;
 use lookalike::error::Error;
-use lookalike::estimate::{Estimate, estimate};
-use lookalike::pipeline::dedup;
+use lookalike::job::RunOptions;
+use lookalike::job::dedup::dedup;
+use lookalike::job::estimate::{Estimate, estimate};
 use lookalike::report::run::machine_memory_bytes;
 use lookalike::size::format_bytes;
 use lookalike::work_dir::WORK;

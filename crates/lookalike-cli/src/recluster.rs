@@ -1,8 +1,8 @@
 //! `lookalike recluster`
 
 use anyhow::Result;
-use lookalike::config::RunOptions;
-use lookalike::recluster::recluster;
+use lookalike::job::RunOptions;
+use lookalike::job::recluster::recluster;
 
 use crate::Ending;
 use crate::args::ReclusterArguments;

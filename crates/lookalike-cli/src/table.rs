@@ -4,7 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use lookalike::error::Error;
-use lookalike::pipeline::Outcome;
+use lookalike::job::dedup::Outcome;
 
 use crate::args::TalkingArguments;
 

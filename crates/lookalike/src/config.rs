@@ -11,8 +11,6 @@ use crate::read::{CaptureFilter, Format};
 use crate::text::site::SiteRule;
 use crate::text::{Scope, TextOptions};
 
-pub use crate::run_options::RunOptions;
-
 /// Which pairs of pages are near-duplicates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

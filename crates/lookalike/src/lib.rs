@@ -2,30 +2,30 @@
 //!
 //! Pages come in as files ([`read`]), become tokens ([`text`]), features ([`feature`]) and sketches
 //! ([`sketch`]); pages with sketches in common are candidates ([`candidate`]), are compared exactly
-//! ([`verify`]), grouped ([`cluster`]) and reported with evidence ([`report`]). [`pipeline`] wires
-//! these stages; read it first.
+//! ([`verify`]), grouped ([`cluster`]) and reported with evidence ([`report`]). [`job::dedup`]
+//! wires these stages; read it first.
 //!
 //! ```no_run
-//! use lookalike::config::{Config, RunOptions};
+//! use lookalike::config::Config;
+//! use lookalike::job::RunOptions;
 //! use lookalike::observe::Silent;
 //!
 //! let options = RunOptions::new(vec!["pages.jsonl".to_owned()], "out".into());
-//! let outcome = lookalike::pipeline::dedup(&Config::default(), &options, &Silent)?;
+//! let outcome = lookalike::job::dedup::dedup(&Config::default(), &options, &Silent)?;
 //! assert!(outcome.summary.kept <= outcome.summary.pages);
 //! # Ok::<(), lookalike::error::Error>(())
 //! ```
 
 pub mod candidate;
 pub mod cluster;
-pub mod compare;
 pub mod config;
 pub mod error;
-pub mod estimate;
 pub mod evaluate;
 #[doc(hidden)]
 pub mod exercise;
 pub mod feature;
 pub mod index;
+pub mod job;
 pub mod kernel;
 pub mod method;
 pub mod observe;
@@ -33,13 +33,10 @@ pub mod online;
 pub mod page;
 pub mod page_table;
 pub mod parallel;
-pub mod pipeline;
 mod random;
 pub mod read;
-pub mod recluster;
 pub mod refine;
 pub mod report;
-mod run_options;
 pub mod size;
 pub mod sketch;
 pub mod spill;

@@ -9,13 +9,14 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cluster::covering::coverers_first;
 use crate::cluster::{Direction, Neighbours, star};
-use crate::config::{Config, Guess, Method, PROJECTION_BITS, RunOptions, SHINGLE_BANDS};
+use crate::config::{Config, Guess, Method, PROJECTION_BITS, SHINGLE_BANDS};
 use crate::error::{Error, Result};
 use crate::evaluate::EvaluateOptions;
+use crate::job::RunOptions;
+use crate::job::dedup::dedup;
 use crate::method::Plan;
 use crate::observe::Silent;
 use crate::page::{PageId, ScoredPair};
-use crate::pipeline::dedup;
 use crate::report::read_back::{self, StoredPages, StoredSummary};
 use crate::report::run::cpu_seconds;
 use crate::spill::Scratch;

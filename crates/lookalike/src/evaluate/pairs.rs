@@ -6,11 +6,11 @@ use std::path::Path;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::compare::by_plan;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::evaluate::method_run::{nearest, nearness, threshold};
 use crate::evaluate::metrics::{Counts, RankedScores, ranked};
+use crate::job::compare::by_plan;
 use crate::method::Plan;
 use crate::page::{Body, Markup, RawPage};
 use crate::read::plain::plain_text;

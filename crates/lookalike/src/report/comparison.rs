@@ -2,8 +2,8 @@
 
 use askama::Template;
 
-use crate::compare::{ComparedPage, Comparison};
 use crate::error::{Error, Result};
+use crate::job::compare::{ComparedPage, Comparison};
 use crate::report::diff::{SideBySide, Span};
 
 #[derive(Template)]

@@ -14,8 +14,8 @@ use arrow_select::filter::filter_record_batch;
 use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::file::properties::WriterProperties;
 
-use crate::config::RunOptions;
 use crate::error::{Error, Result};
+use crate::job::RunOptions;
 use crate::page::PageId;
 use crate::read::compression::Compression;
 use crate::read::{Chunks, Format, Source, guarded, open_parquet as open_file};

@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::config::RunOptions;
 use crate::error::{Error, Result};
+use crate::job::RunOptions;
 use crate::observe::Stage;
 
 /// What one stage took.

@@ -4,12 +4,13 @@ use std::ops::ControlFlow;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
-use crate::config::{Config, RunOptions};
+use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::job::RunOptions;
+use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_A_FEATURE};
 use crate::method::Plan;
 use crate::page_table::BYTES_A_PAGE;
 use crate::parallel::in_order;
-use crate::pipeline::{BASE_BYTES, INDEX_BYTES_A_FEATURE};
 use crate::read::compression::Compression;
 use crate::read::{Batch, Format, Reading, Source, Sources, discover};
 use crate::sketch::sketcher::Sketcher;

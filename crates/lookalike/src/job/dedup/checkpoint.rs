@@ -14,8 +14,8 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::pipeline::sketched_batch::SketchedBatch;
-use crate::pipeline::{Against, Run};
+use crate::job::dedup::sketched_batch::SketchedBatch;
+use crate::job::dedup::{Against, Run};
 use crate::read::{Reading, Unit, UnitEnd};
 use crate::work_dir::{READ_KEY, READ_PREFIX};
 

@@ -4,10 +4,10 @@ use std::ops::ControlFlow;
 use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::job::dedup::Run;
 use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
 use crate::parallel::in_order;
-use crate::pipeline::Run;
 use crate::read::{Batch, Reading};
 use crate::sketch::sketcher::Sketcher;
 use crate::verify::sets::{PageSets, SetBatch};

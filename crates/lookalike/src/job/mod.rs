@@ -1,0 +1,12 @@
+//! The jobs: what the stages are put together for.
+//!
+//! [`dedup`] is the main one, from files to evidence; [`recluster`] makes a stricter result from the pairs that it
+//! verified, [`compare`] asks every method about two pages, and [`estimate`] says what a run would take.
+
+pub mod compare;
+pub mod dedup;
+pub mod estimate;
+pub mod recluster;
+mod run_options;
+
+pub use run_options::RunOptions;
