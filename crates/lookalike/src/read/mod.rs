@@ -2,51 +2,32 @@
 //!
 //! In: sources. Out: batches of records, made by one thread and parsed by many; every record is
 //! handed on as a [`RawPage`] or as a [`SkippedRecord`] that says what is wrong with it. A second
-//! reading of chosen records ([`Wanted`]) seeks where the source allows it. A reader is one file
-//! in this folder.
+//! reading of chosen records ([`Wanted`]) seeks where the source allows it.
+//!
+//! `source/`: arguments → sources. `split/`: sources → batches of whole records. `format/`: one file per format.
+//! `crawl/`: what web archives of either format have in common.
 
-mod arc;
-mod batch;
-pub mod buffer;
-mod capture;
-pub mod compression;
 pub(crate) mod crawl;
-mod csv;
 pub mod fields;
 pub mod format;
-mod http;
-mod jsonl;
-mod mediawiki;
-mod parquet;
-pub(crate) mod plain;
-#[cfg(feature = "remote")]
-pub(crate) mod remote;
-#[cfg(not(feature = "remote"))]
-#[path = "remote_absent.rs"]
-pub(crate) mod remote;
-mod reuters;
 mod source;
-mod source_file;
-mod source_names;
-mod stream;
-mod tagged;
-mod trec;
-mod units;
-mod unpack;
-mod warc;
+mod split;
 
-pub use batch::{Batch, Found, NoPage};
-pub use capture::{CaptureFilter, MimeTypes, Statuses};
-pub(crate) use capture::{NEAR_PROFILE, record_names};
+pub use crawl::capture::{CaptureFilter, MimeTypes, Statuses};
+pub(crate) use crawl::capture::{NEAR_PROFILE, record_names};
+pub(crate) use crawl::http::{head_length, response_body_bytes};
 pub use format::Format;
-pub(crate) use http::{head_length, response_body_bytes};
-pub(crate) use parquet::{guarded, open_file as open_parquet};
+pub(crate) use format::parquet::{guarded, open_file as open_parquet};
+pub(crate) use format::warc::head as warc_head;
+pub use source::compression;
+pub use source::file::Location;
+pub(crate) use source::file::{Chunks, SourceFile};
+pub(crate) use source::plain;
 pub use source::{STDIN, Source, Sources, discover, known_source};
-pub use source_file::Location;
-pub(crate) use source_file::{Chunks, SourceFile};
-pub use units::{Unit, UnitEnd};
-pub(crate) use unpack::Unpacker;
-pub(crate) use warc::head as warc_head;
+pub use split::batch::{Batch, Found, NoPage};
+pub use split::buffer;
+pub use split::units::{Unit, UnitEnd};
+pub(crate) use split::unpack::Unpacker;
 
 use std::io::Read;
 use std::ops::Range;
@@ -57,9 +38,10 @@ use crate::config::Config;
 use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::page::{PageId, RawPage};
 use crate::parallel::JobSender;
-use batch::Content;
 use buffer::BufferPool;
 use fields::FieldNames;
+use split::batch::Content;
+use split::stream;
 
 /// Page files in one batch, at most this many and about this many bytes.
 const BATCH_FILES: usize = 64;
@@ -243,7 +225,7 @@ impl Reading<'_> {
             Format::Csv | Format::Tsv => stream::table(self, source, &mut send),
             Format::Parquet => stream::rows(self, source, &mut send),
             Format::Warc | Format::Arc => crawl::records(self, source, &mut send),
-            Format::Trec | Format::Reuters | Format::MediaWiki => tagged::documents(self, source, &mut send),
+            Format::Trec | Format::Reuters | Format::MediaWiki => format::tagged::documents(self, source, &mut send),
             Format::Html | Format::Text => true, // page files are batched by their callers
         }
     }

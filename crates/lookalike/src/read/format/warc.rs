@@ -1,6 +1,6 @@
 //! WARC records of every version from 0.17 on: a version line, named fields, a blank line, content.
 
-use crate::read::http::{field, head_length};
+use crate::read::crawl::http::{field, head_length};
 
 /// The longest head that is believed.
 pub(crate) const LONGEST_HEAD: usize = 1 << 20;

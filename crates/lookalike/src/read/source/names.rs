@@ -67,7 +67,7 @@ fn inside(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::compression::Compression;
+    use crate::read::source::compression::Compression;
     use crate::read::{Format, Location};
 
     fn named(sources: &[(&str, &str)]) -> Vec<String> {

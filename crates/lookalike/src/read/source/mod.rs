@@ -4,17 +4,27 @@
 //! name of its own, which its ids and its file in `kept/` are made of. What cannot be read twice
 //! (standard input, pipes) is copied to a file first.
 
+pub mod compression;
+pub(super) mod file;
+pub(super) mod names;
+pub(crate) mod plain;
+#[cfg(feature = "remote")]
+pub(super) mod remote;
+#[cfg(not(feature = "remote"))]
+#[path = "remote_absent.rs"]
+pub(super) mod remote;
+
 use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
-use crate::read::compression::Compression;
+use crate::read::crawl;
 use crate::read::format::{Format, is_no_page};
-use crate::read::source_file::Location;
-use crate::read::source_names::{assign_names, readable};
-use crate::read::{crawl, remote};
+use crate::read::source::compression::Compression;
+use crate::read::source::file::Location;
+use crate::read::source::names::{assign_names, readable};
 
 /// How much of a file is looked at to tell its format.
 const HEAD_BYTES: u64 = 4096;

@@ -12,12 +12,13 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::SkipKind;
 use crate::page::{Body, Capture, Markup, RawPage};
+use crate::read::crawl::http::{self, BodyProblem, ResponseHead};
 use crate::read::crawl::{Cut, Kind, line_ends};
 use crate::read::fields::FieldNames;
-use crate::read::http::{self, BodyProblem, ResponseHead};
-use crate::read::unpack::Unpacker;
-use crate::read::warc::WarcHead;
-use crate::read::{Found, NoPage, Reading, Source, WantedRecord, arc, warc};
+use crate::read::format::warc::WarcHead;
+use crate::read::format::{arc, warc};
+use crate::read::split::unpack::Unpacker;
+use crate::read::{Found, NoPage, Reading, Source, WantedRecord};
 use crate::text::html::looks_like_html;
 
 /// Which responses are pages.

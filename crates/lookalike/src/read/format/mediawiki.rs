@@ -7,12 +7,12 @@ use memchr::memmem;
 
 use crate::page::{Body, Markup, RawPage};
 use crate::read::fields::FieldNames;
-use crate::read::tagged::{Tags, element, text_of};
+use crate::read::format::tagged::{Tags, element, text_of};
 
-pub(super) const TAGS: Tags = Tags { open: b"<page", close: b"</page>" };
+pub(crate) const TAGS: Tags = Tags { open: b"<page", close: b"</page>" };
 
 /// The article in a page.
-pub(super) fn page<'a>(bytes: &'a [u8], names: &FieldNames) -> Result<RawPage<'a>, &'static str> {
+pub(crate) fn page<'a>(bytes: &'a [u8], names: &FieldNames) -> Result<RawPage<'a>, &'static str> {
     if text_of(bytes, "ns").is_some_and(|space| space != "0") {
         return Err("other_namespace");
     }

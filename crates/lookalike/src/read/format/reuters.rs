@@ -6,12 +6,12 @@ use memchr::{memchr, memmem};
 
 use crate::page::{Body, Markup, RawPage};
 use crate::read::fields::FieldNames;
-use crate::read::tagged::{Tags, element, text_of};
+use crate::read::format::tagged::{Tags, element, text_of};
 
-pub(super) const TAGS: Tags = Tags { open: b"<REUTERS", close: b"</REUTERS>" };
+pub(crate) const TAGS: Tags = Tags { open: b"<REUTERS", close: b"</REUTERS>" };
 
 /// The story in a document.
-pub(super) fn page<'a>(bytes: &'a [u8], names: &FieldNames) -> Result<RawPage<'a>, &'static str> {
+pub(crate) fn page<'a>(bytes: &'a [u8], names: &FieldNames) -> Result<RawPage<'a>, &'static str> {
     let head = &bytes[..memchr(b'>', bytes).unwrap_or(bytes.len())];
     let body = element(bytes, "BODY").or_else(|| element(bytes, "TEXT")).unwrap_or_default();
     let rank = if names.rank_is_date { Some("DATE") } else { names.rank_field() };

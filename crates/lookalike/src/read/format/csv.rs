@@ -11,7 +11,7 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use crate::error::SkipKind;
 use crate::page::Markup;
 use crate::read::fields::{Columns, FieldNames, Role};
-use crate::read::jsonl::Line;
+use crate::read::format::jsonl::Line;
 
 /// What the first line of a table says.
 #[derive(Debug, Clone)]

@@ -12,8 +12,8 @@ use flate2::{Decompress, FlushDecompress, Status};
 use memchr::memmem;
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
-use crate::read::compression::Compression;
-use crate::read::source_file::SourceFile;
+use crate::read::source::compression::Compression;
+use crate::read::source::file::SourceFile;
 
 /// Bytes that are read from the file at a time.
 const READ_BYTES: usize = 256 << 10;

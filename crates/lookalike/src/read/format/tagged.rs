@@ -9,21 +9,22 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::error::SkipKind;
-use crate::read::batch::{Content, Found, NoPage};
-use crate::read::buffer::Buffer;
 use crate::read::crawl::Cut;
-use crate::read::stream::{Pieces, Stream};
-use crate::read::{Format, Reading, mediawiki, reuters, trec};
+use crate::read::format::{mediawiki, reuters, trec};
+use crate::read::split::batch::{Content, Found, NoPage};
+use crate::read::split::buffer::Buffer;
+use crate::read::split::stream::{Pieces, Stream};
+use crate::read::{Format, Reading};
 
 /// The start and the end of a document.
-pub(super) struct Tags {
+pub(crate) struct Tags {
     /// Up to the name; an attribute or `>` follows.
-    pub(super) open: &'static [u8],
-    pub(super) close: &'static [u8],
+    pub(crate) open: &'static [u8],
+    pub(crate) close: &'static [u8],
 }
 
 /// The tags of a format.
-pub(super) fn tags(format: Format) -> &'static Tags {
+pub(crate) fn tags(format: Format) -> &'static Tags {
     match format {
         Format::Reuters => &reuters::TAGS,
         Format::MediaWiki => &mediawiki::TAGS,
@@ -48,7 +49,7 @@ fn next_open(bytes: &[u8], from: usize, tags: &Tags) -> Option<usize> {
 }
 
 /// Batches of documents.
-pub(super) fn documents(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
+pub(crate) fn documents(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
     let tags = tags(reading.sources[source as usize].format);
     let mut pieces = match reading.pieces(source) {
         Ok(pieces) => pieces,
@@ -117,7 +118,7 @@ fn pass_over(reading: &Reading<'_>, pieces: &mut Pieces<'_>, tags: &Tags, record
 }
 
 /// What one document is.
-pub(super) fn found<'a>(reading: &Reading<'_>, source: u32, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
+pub(crate) fn found<'a>(reading: &Reading<'_>, source: u32, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
     let length = cut.cut_short.unwrap_or(bytes.len() as u64);
     if length > reading.max_page_bytes {
         let skipped = reading.skipped(source, Some(cut.record), cut.offset, reading.too_large(length), bytes);
@@ -138,7 +139,7 @@ pub(super) fn found<'a>(reading: &Reading<'_>, source: u32, cut: &Cut, bytes: &'
 }
 
 /// What stands between `<name …>` and `</name>`, from `bytes` on.
-pub(super) fn element<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
+pub(crate) fn element<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
     let open = format!("<{name}");
     let mut at = 0;
     loop {
@@ -158,7 +159,7 @@ pub(super) fn element<'a>(bytes: &'a [u8], name: &str) -> Option<&'a [u8]> {
 }
 
 /// The same as text, without entities and white space around it.
-pub(super) fn text_of<'a>(bytes: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
+pub(crate) fn text_of<'a>(bytes: &'a [u8], name: &str) -> Option<Cow<'a, str>> {
     let text = String::from_utf8_lossy(element(bytes, name)?.trim_ascii());
     let text = if text.contains('&') { Cow::Owned(htmlize::unescape(text).into_owned()) } else { text };
     Some(text).filter(|text| !text.is_empty())

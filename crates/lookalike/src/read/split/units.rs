@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use crate::error::{Result, SkipKind};
 use crate::parallel::JobSender;
-use crate::read::batch::{Batch, Content};
 use crate::read::crawl::{self, Kind};
-use crate::read::unpack::Unpacker;
+use crate::read::split::batch::{Batch, Content};
+use crate::read::split::unpack::Unpacker;
 use crate::read::{Reading, Source, as_u32};
 
 /// Bytes of small sources in a unit, and of a large one in a stretch of it.

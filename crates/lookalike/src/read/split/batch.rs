@@ -10,22 +10,24 @@ use memchr::memchr;
 
 use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::page::{Body, Markup, RawPage};
-use crate::read::buffer::Buffer;
-use crate::read::compression::Compression;
+use crate::read::crawl::capture;
 use crate::read::crawl::{Cut, Kind, line_ends};
-use crate::read::jsonl::{self, Line};
-use crate::read::unpack::{Step, Unpacker};
-use crate::read::{Format, Reading, WantedRecord, capture, csv, parquet, tagged};
+use crate::read::format::jsonl::{self, Line};
+use crate::read::format::{csv, parquet, tagged};
+use crate::read::source::compression::Compression;
+use crate::read::split::buffer::Buffer;
+use crate::read::split::unpack::{Step, Unpacker};
+use crate::read::{Format, Reading, WantedRecord};
 
 /// A piece of work: some records of one source, or some page files.
 pub struct Batch {
-    pub(super) source: u32,
-    pub(super) content: Content,
+    pub(crate) source: u32,
+    pub(crate) content: Content,
     /// If given, only these records are parsed.
-    pub(super) only: Option<Arc<Vec<u64>>>,
+    pub(crate) only: Option<Arc<Vec<u64>>>,
 }
 
-pub(super) enum Content {
+pub(crate) enum Content {
     Lines { bytes: Buffer, first_record: u64, offset: u64 },
     Table { bytes: Buffer, ends: Vec<usize>, first_record: u64, offset: u64, header: Arc<csv::Header> },
     Rows { rows: parquet::Rows, first_record: u64 },

@@ -10,11 +10,11 @@ use std::sync::atomic::Ordering;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::error::{SkipKind, SkippedRecord};
-use crate::read::batch::Content;
-use crate::read::buffer::{Buffer, BufferPool};
-use crate::read::compression::Compression;
-use crate::read::csv::{Header, Splitter};
-use crate::read::parquet::RowReader;
+use crate::read::format::csv::{Header, Splitter};
+use crate::read::format::parquet::RowReader;
+use crate::read::source::compression::Compression;
+use crate::read::split::batch::Content;
+use crate::read::split::buffer::{Buffer, BufferPool};
 use crate::read::{Chunks, Format, Reading};
 
 /// Bytes in a batch of lines.
@@ -24,17 +24,17 @@ const CHUNK_BYTES: usize = 1 << 20;
 type Send<'a> = &'a mut dyn FnMut(Content) -> bool;
 
 /// A stream that is read in pieces.
-pub(super) struct Pieces<'r> {
+pub(crate) struct Pieces<'r> {
     reader: Box<dyn Read + std::marker::Send + 'r>,
     /// Read, and not handed on yet.
-    pub(super) buffer: Vec<u8>,
+    pub(crate) buffer: Vec<u8>,
     /// Where the buffer starts in the stream.
-    pub(super) offset: u64,
-    pub(super) state: Stream,
+    pub(crate) offset: u64,
+    pub(crate) state: Stream,
     pool: Arc<BufferPool>,
 }
 
-pub(super) enum Stream {
+pub(crate) enum Stream {
     Open,
     Ended,
     Broken(String),
@@ -42,7 +42,7 @@ pub(super) enum Stream {
 
 impl Pieces<'_> {
     /// Adds about `CHUNK_BYTES` to the buffer.
-    pub(super) fn fill(&mut self) {
+    pub(crate) fn fill(&mut self) {
         if !matches!(self.state, Stream::Open) {
             return;
         }
@@ -57,7 +57,7 @@ impl Pieces<'_> {
     }
 
     /// Takes the first `length` bytes out of the buffer.
-    pub(super) fn take(&mut self, length: usize) -> Buffer {
+    pub(crate) fn take(&mut self, length: usize) -> Buffer {
         let mut rest = self.pool.take();
         rest.extend_from_slice(&self.buffer[length..]);
         self.buffer.truncate(length);
@@ -67,7 +67,7 @@ impl Pieces<'_> {
 }
 
 impl Reading<'_> {
-    pub(super) fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
+    pub(crate) fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
         match self.open(&self.sources[source as usize]) {
             Ok(reader) => Ok(Pieces {
                 reader,
@@ -82,7 +82,7 @@ impl Reading<'_> {
         }
     }
 
-    pub(super) fn damaged(&self, source: u32, record: u64, pieces: &Pieces<'_>, error: &str) -> Content {
+    pub(crate) fn damaged(&self, source: u32, record: u64, pieces: &Pieces<'_>, error: &str) -> Content {
         let byte = pieces.offset + pieces.buffer.len() as u64;
         let (kind, what) = match self.sources[source as usize].compression {
             Compression::None => (SkipKind::Unreadable, "reading failed"),
@@ -92,13 +92,13 @@ impl Reading<'_> {
         Content::Skipped(self.skipped(source, Some(record), Some(byte), (kind, reason), &pieces.buffer))
     }
 
-    pub(super) fn most_bytes(&self) -> usize {
+    pub(crate) fn most_bytes(&self) -> usize {
         usize::try_from(self.max_page_bytes).unwrap_or(usize::MAX).max(CHUNK_BYTES)
     }
 }
 
 /// Batches of whole lines.
-pub(super) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
+pub(crate) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
     let mut pieces = match reading.pieces(source) {
         Ok(pieces) => pieces,
         Err(skipped) => return send(Content::Skipped(skipped)),
@@ -163,7 +163,7 @@ fn pass_over(
 }
 
 /// Batches of whole records of a table.
-pub(super) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
+pub(crate) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
     let (mut pieces, header) = match open_table(reading, source) {
         Ok(Some(opened)) => opened,
         Ok(None) => return true,
@@ -246,7 +246,7 @@ fn pass_over_quote(
 }
 
 /// The header of a table, and its length.
-pub(super) fn header(reading: &Reading<'_>, source: u32) -> Result<(Header, u64), SkippedRecord> {
+pub(crate) fn header(reading: &Reading<'_>, source: u32) -> Result<(Header, u64), SkippedRecord> {
     match open_table(reading, source)? {
         Some((pieces, header)) => Ok((header, pieces.offset)),
         None => Err(reading.skipped(source, None, Some(0), (SkipKind::BadCsv, "the table is empty".to_owned()), &[])),
@@ -298,7 +298,7 @@ fn end_of_header(reading: &Reading<'_>, pieces: &mut Pieces<'_>, delimiter: u8) 
 }
 
 /// Batches of rows.
-pub(super) fn rows(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
+pub(crate) fn rows(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
     let file = &reading.sources[source as usize];
     let opened = Chunks::new(&file.location)
         .map_err(|error| (SkipKind::Unreadable, format!("cannot be opened: {error}")))

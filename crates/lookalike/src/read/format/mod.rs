@@ -1,5 +1,15 @@
 //! The formats we read: one list for `--format`, `--help`, the docs and the errors.
 
+pub(super) mod arc;
+pub(super) mod csv;
+pub(super) mod jsonl;
+pub(super) mod mediawiki;
+pub(super) mod parquet;
+pub(super) mod reuters;
+pub(super) mod tagged;
+pub(super) mod trec;
+pub(super) mod warc;
+
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};

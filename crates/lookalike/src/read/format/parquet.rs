@@ -22,7 +22,7 @@ use crate::error::SkipKind;
 use crate::page::Markup;
 use crate::read::Chunks;
 use crate::read::fields::{FieldNames, Role};
-use crate::read::jsonl::Line;
+use crate::read::format::jsonl::Line;
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 1024;

@@ -6,12 +6,12 @@ use memchr::memmem;
 
 use crate::page::{Body, Markup, RawPage};
 use crate::read::fields::FieldNames;
-use crate::read::tagged::{Tags, element, text_of};
+use crate::read::format::tagged::{Tags, element, text_of};
 
-pub(super) const TAGS: Tags = Tags { open: b"<DOC", close: b"</DOC>" };
+pub(crate) const TAGS: Tags = Tags { open: b"<DOC", close: b"</DOC>" };
 
 /// The page in a document.
-pub(super) fn page<'a>(bytes: &'a [u8], names: &FieldNames) -> Result<RawPage<'a>, &'static str> {
+pub(crate) fn page<'a>(bytes: &'a [u8], names: &FieldNames) -> Result<RawPage<'a>, &'static str> {
     let after = |tag: &[u8]| memmem::find(bytes, tag).map(|at| &bytes[at + tag.len()..]);
     let without_end = |body: &'a [u8]| body.strip_suffix(TAGS.close).unwrap_or(body);
     // A web page has its URL and the server's answer in a header of its own.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use parquet::file::reader::{ChunkReader, Length};
 
-use crate::read::remote::{RemoteObject, RemoteReader};
+use crate::read::source::remote::{RemoteObject, RemoteReader};
 
 /// Where the bytes of a source are.
 #[derive(Debug, Clone)]

@@ -12,13 +12,14 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::error::{SkipKind, SkippedRecord};
-use crate::read::batch::Content;
-use crate::read::buffer::Buffer;
-use crate::read::compression::Compression;
-use crate::read::source_file::SourceFile;
-use crate::read::units::{Stretch, UnitEnd};
-use crate::read::unpack::{Step, Unpacker};
-use crate::read::{Format, Reading, Source, arc, warc};
+use crate::read::format::{arc, warc};
+use crate::read::source::compression::Compression;
+use crate::read::source::file::SourceFile;
+use crate::read::split::batch::Content;
+use crate::read::split::buffer::Buffer;
+use crate::read::split::units::{Stretch, UnitEnd};
+use crate::read::split::unpack::{Step, Unpacker};
+use crate::read::{Format, Reading, Source};
 
 /// Bytes of records in a batch.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -130,7 +131,7 @@ impl Kind {
 }
 
 /// How many bytes of line ends stand at the start.
-pub(super) fn line_ends(bytes: &[u8]) -> usize {
+pub(crate) fn line_ends(bytes: &[u8]) -> usize {
     bytes.iter().take_while(|byte| b"\r\n".contains(byte)).count()
 }
 
@@ -506,7 +507,7 @@ const FIRST_MEMBER_BYTES: usize = 1 << 20;
 
 /// Whether every record is a member of its own: the first member holds one record, and another member
 /// follows it.
-pub(super) fn is_by_member(source: &Source) -> bool {
+pub(crate) fn is_by_member(source: &Source) -> bool {
     if !source.format.is_crawl() || source.compression == Compression::None {
         return false;
     }
@@ -529,7 +530,7 @@ pub(super) fn is_by_member(source: &Source) -> bool {
 }
 
 /// Batches of the records of a stretch.
-pub(super) fn stretch(
+pub(crate) fn stretch(
     reading: &Reading<'_>,
     source: u32,
     stretch: &Stretch,
@@ -545,7 +546,7 @@ pub(super) fn stretch(
 }
 
 /// Batches of records, for the readers' queue.
-pub(super) fn records(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
+pub(crate) fn records(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
     let file = &reading.sources[source as usize];
     let opened = reading.file(file).and_then(|opened| Cutter::new(opened, file, reading.max_page_bytes));
     let mut cutter = match opened {
