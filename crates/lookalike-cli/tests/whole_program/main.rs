@@ -12,6 +12,7 @@ mod formats;
 mod help;
 mod index;
 mod methods;
+mod old_files;
 mod resume;
 mod same_bytes;
 mod search;
