@@ -6,36 +6,27 @@
 //! small tail and in segments that have no file yet; merging makes few large segments of many small ones.
 //! Readers hold what was there when they began; they wait for nobody.
 
-mod background;
 mod build;
-pub mod fingerprints;
-mod huffman;
-mod ids;
 mod live;
-mod manifest;
-mod matches;
-mod moment;
-mod packed;
-pub mod pages;
-pub mod planner;
-mod reader;
+mod query;
+mod rows;
 mod segment;
-mod segment_file;
-mod sort;
-pub mod stats;
-pub(crate) mod store;
 
-pub use background::{MergeStats, Merging};
-pub use ids::{Id, IdKind};
-pub use live::{Bulk, Change};
-pub use manifest::{IndexConfig, Meaning};
-pub(crate) use manifest::{is_ours, sync_directory};
-pub use matches::Told;
-pub(crate) use moment::Moment;
-pub use packed::PackedShape;
-pub use reader::{Answer, Match, Reader};
+pub use build::planner;
+pub use live::background::{MergeStats, Merging};
+pub use live::changes::{Bulk, Change};
+pub use live::manifest::{IndexConfig, Meaning};
+pub(crate) use live::manifest::{is_ours, sync_directory};
+pub(crate) use live::snapshot::Moment;
+pub(crate) use live::store;
+pub use query::matches::Told;
+pub use query::reader::{Answer, Match, Reader};
+pub use query::stats;
+pub use rows::{fingerprints, pages};
+pub use segment::file::FORMAT_VERSION;
+pub use segment::ids::{Id, IdKind};
+pub use segment::packed::PackedShape;
 pub use segment::{Codec, MOST_RADIUS};
-pub use segment_file::FORMAT_VERSION;
 pub use store::StoredPage;
 
 use std::fs::{File, TryLockError};
@@ -45,8 +36,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
-use live::Tail;
-use manifest::{Manifest, clear_building};
+use live::changes::Tail;
+use live::manifest::{Manifest, clear_building};
 use segment::Segment;
 
 /// Where segments are made.
@@ -261,7 +252,7 @@ impl Index {
             store: Mutex::new(manifest.store.map(|store| store.open)),
             builds: 0.into(),
             replaces: false.into(),
-            memory_rows: if options.memory_rows == 0 { live::MEMORY_ROWS } else { options.memory_rows },
+            memory_rows: if options.memory_rows == 0 { live::changes::MEMORY_ROWS } else { options.memory_rows },
             memory_bytes: if options.memory_bytes == 0 { 2 << 30 } else { options.memory_bytes },
             lock,
             reading: None,
@@ -349,9 +340,9 @@ fn lock(directory: &Path) -> Result<File> {
 
 /// What fuzzing calls: any bytes as a segment.
 pub(crate) fn exercise(bytes: &[u8], sealed: bool) -> usize {
-    let bytes = if sealed { segment_file::seal(bytes) } else { bytes.to_vec() };
+    let bytes = if sealed { segment::file::seal(bytes) } else { bytes.to_vec() };
     let Ok(segment) = Segment::in_memory(bytes) else { return 0 };
-    let (mut room, mut hits, mut keys) = (packed::Room::default(), Vec::new(), Vec::new());
+    let (mut room, mut hits, mut keys) = (segment::packed::Room::default(), Vec::new(), Vec::new());
     // Whatever it answers, it answers.
     let _ = segment.decode(0..segment.fingerprints().min(1000), &mut keys);
     let queries = keys.iter().copied().take(50).chain([0, u64::MAX, 0x0123_4567_89ab_cdef]);

@@ -6,7 +6,7 @@
 //! the meantime as one group, syncs it, shows it to readers and only then answers.
 
 mod backup;
-mod look;
+mod lookup;
 mod sequencer;
 
 pub use backup::Backup;

@@ -58,7 +58,7 @@ struct Checksums {
 }
 
 /// Writes a segment.
-pub(super) struct SegmentWriter<W> {
+pub(crate) struct SegmentWriter<W> {
     out: W,
     path: PathBuf,
     /// What is not written yet: less than a block.
@@ -71,7 +71,7 @@ pub(super) struct SegmentWriter<W> {
 
 impl<W: Write> SegmentWriter<W> {
     /// A segment on `out`; `path` is for errors.
-    pub(super) fn new(out: W, path: &Path) -> Result<SegmentWriter<W>> {
+    pub(crate) fn new(out: W, path: &Path) -> Result<SegmentWriter<W>> {
         let mut writer = SegmentWriter {
             out,
             path: path.to_path_buf(),
@@ -114,7 +114,7 @@ impl<W: Write> SegmentWriter<W> {
     }
 
     /// Starts a section; what is written from now on belongs to it.
-    pub(super) fn begin(&mut self, name: impl Into<String>) -> Result<()> {
+    pub(crate) fn begin(&mut self, name: impl Into<String>) -> Result<()> {
         let gap = self.position().next_multiple_of(ALIGNMENT) - self.position();
         self.put(&vec![0; usize::try_from(gap).unwrap_or(0)])?;
         self.sections.push(SectionPlace { name: name.into(), offset: self.position(), length: 0 });
@@ -122,7 +122,7 @@ impl<W: Write> SegmentWriter<W> {
     }
 
     /// More of the section.
-    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
         if let Some(section) = self.sections.last_mut() {
             section.length += bytes.len() as u64;
         }
@@ -130,13 +130,13 @@ impl<W: Write> SegmentWriter<W> {
     }
 
     /// A whole section.
-    pub(super) fn section(&mut self, name: impl Into<String>, bytes: &[u8]) -> Result<()> {
+    pub(crate) fn section(&mut self, name: impl Into<String>, bytes: &[u8]) -> Result<()> {
         self.begin(name)?;
         self.write(bytes)
     }
 
     /// Ends the segment; gives back what it was written on, and its length.
-    pub(super) fn finish<M: Serialize>(mut self, meta: M) -> Result<(W, u64)> {
+    pub(crate) fn finish<M: Serialize>(mut self, meta: M) -> Result<(W, u64)> {
         self.end_block()?;
         let checksums = Checksums {
             offset: self.written,
@@ -161,7 +161,7 @@ impl<W: Write> SegmentWriter<W> {
 
 /// A segment with the sections and the footer of `bytes`, and checksums that fit; for fuzzing: the first two bytes say
 /// how long the footer is, which is what comes behind them.
-pub(super) fn seal(bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn seal(bytes: &[u8]) -> Vec<u8> {
     let (length, rest) = bytes.split_at(bytes.len().min(2));
     let length = usize::try_from(number(length)).unwrap_or(0).min(rest.len());
     let (footer, data) = rest.split_at(length);
@@ -199,7 +199,7 @@ impl Bytes {
 }
 
 /// A segment that can be read.
-pub(super) struct SegmentFile {
+pub(crate) struct SegmentFile {
     bytes: Bytes,
     path: PathBuf,
     checksums: Range<usize>,
@@ -233,7 +233,7 @@ fn to_usize(value: u64) -> usize {
 
 impl SegmentFile {
     /// Maps the segment at `path`.
-    pub(super) fn open<M: DeserializeOwned>(path: &Path) -> Result<(Arc<SegmentFile>, M)> {
+    pub(crate) fn open<M: DeserializeOwned>(path: &Path) -> Result<(Arc<SegmentFile>, M)> {
         let file = File::open(path).map_err(Error::io(path, "open"))?;
         let length = file.metadata().map_err(Error::io(path, "open"))?.len();
         if length == 0 {
@@ -244,7 +244,7 @@ impl SegmentFile {
     }
 
     /// Takes bytes for a segment.
-    pub(super) fn in_memory<M: DeserializeOwned>(bytes: Vec<u8>) -> Result<(Arc<SegmentFile>, M)> {
+    pub(crate) fn in_memory<M: DeserializeOwned>(bytes: Vec<u8>) -> Result<(Arc<SegmentFile>, M)> {
         SegmentFile::parse(Bytes::Memory(bytes), Path::new("(in memory)"))
     }
 
@@ -303,34 +303,34 @@ impl SegmentFile {
     }
 
     /// Where the file is.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
     /// Bytes of the file.
-    pub(super) fn length(&self) -> u64 {
+    pub(crate) fn length(&self) -> u64 {
         self.bytes.all().len() as u64
     }
 
     /// Removes the file when nobody reads it any more.
-    pub(super) fn remove_when_unused(&self) {
+    pub(crate) fn remove_when_unused(&self) {
         self.is_replaced.store(true, Ordering::Release);
     }
 
     /// An error about this segment.
-    pub(super) fn bad(&self, reason: impl Into<String>) -> Error {
+    pub(crate) fn bad(&self, reason: impl Into<String>) -> Error {
         bad(&self.path, reason)
     }
 
     /// The section of this name; an empty one if there is none.
-    pub(super) fn section(self: &Arc<SegmentFile>, name: &str) -> Section {
+    pub(crate) fn section(self: &Arc<SegmentFile>, name: &str) -> Section {
         let place = self.sections.iter().find(|place| place.name == name);
         let (offset, length) = place.map_or((0, 0), |place| (to_usize(place.offset), to_usize(place.length)));
         Section { file: Arc::clone(self), offset, length }
     }
 
     /// Bytes of every section, by name.
-    pub(super) fn sections(&self) -> impl Iterator<Item = (&str, u64)> {
+    pub(crate) fn sections(&self) -> impl Iterator<Item = (&str, u64)> {
         self.sections.iter().map(|place| (place.name.as_str(), place.length))
     }
 
@@ -366,14 +366,14 @@ impl SegmentFile {
     }
 
     /// Checks every block; gives all that is wrong.
-    pub(super) fn check_all(&self) -> Vec<Error> {
+    pub(crate) fn check_all(&self) -> Vec<Error> {
         let blocks = self.checksums.len() / 8;
         (0..blocks).filter_map(|block| self.check_block(block).err()).collect()
     }
 }
 
 /// A part of a segment.
-pub(super) struct Section {
+pub(crate) struct Section {
     file: Arc<SegmentFile>,
     offset: usize,
     length: usize,
@@ -381,13 +381,13 @@ pub(super) struct Section {
 
 impl Section {
     /// Bytes in it.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.length
     }
 
     /// Some of its bytes; fewer where it ends.
     #[inline]
-    pub(super) fn bytes(&self, range: Range<usize>) -> Result<&[u8]> {
+    pub(crate) fn bytes(&self, range: Range<usize>) -> Result<&[u8]> {
         let (from, to) = (range.start.min(self.length), range.end.min(self.length));
         if from >= to {
             return Ok(&[]);
@@ -399,14 +399,14 @@ impl Section {
 
     /// All its bytes, of which only those in `range` are known to be whole.
     #[inline]
-    pub(super) fn whole_checked_at(&self, range: Range<usize>) -> Result<&[u8]> {
+    pub(crate) fn whole_checked_at(&self, range: Range<usize>) -> Result<&[u8]> {
         self.bytes(range)?;
         Ok(self.file.bytes.all().get(self.offset..self.offset + self.length).unwrap_or_default())
     }
 
     /// The number of `width` bytes at `at`; 0 where there is none.
     #[inline]
-    pub(super) fn number(&self, at: usize, width: usize) -> Result<u64> {
+    pub(crate) fn number(&self, at: usize, width: usize) -> Result<u64> {
         let from = at.saturating_mul(width);
         Ok(number(self.bytes(from..from.saturating_add(width))?))
     }

@@ -1,5 +1,10 @@
 //! An immutable part of an index: rows, with the tables over their fingerprints.
 
+pub(crate) mod file;
+pub(crate) mod huffman;
+pub(crate) mod ids;
+pub(crate) mod packed;
+
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::path::Path;
@@ -10,11 +15,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::candidate::design::{Cut, Design};
 use crate::error::{Error, Result};
-use crate::index::huffman::HuffmanTable;
-use crate::index::ids::{Id, IdKind, Ids};
-use crate::index::packed::{PackedShape, PackedTable, Room};
-use crate::index::planner::{self, Budget};
-use crate::index::segment_file::{Section, SegmentFile};
+use crate::index::build::planner::{self, Budget};
+use crate::index::segment::file::{Section, SegmentFile};
+use crate::index::segment::huffman::HuffmanTable;
+use crate::index::segment::ids::{Id, IdKind, Ids};
+use crate::index::segment::packed::{PackedShape, PackedTable, Room};
 
 /// How the keys of a table are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -45,20 +50,20 @@ impl Codec {
 
 /// What the footer of a segment says of it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(super) struct SegmentMeta {
-    pub(super) config: String,
-    pub(super) radius: u32,
-    pub(super) cut: Cut,
-    pub(super) codec: Codec,
-    pub(super) ids: IdKind,
-    pub(super) id_width: usize,
-    pub(super) rows: u64,
-    pub(super) fingerprints: u64,
+pub(crate) struct SegmentMeta {
+    pub(crate) config: String,
+    pub(crate) radius: u32,
+    pub(crate) cut: Cut,
+    pub(crate) codec: Codec,
+    pub(crate) ids: IdKind,
+    pub(crate) id_width: usize,
+    pub(crate) rows: u64,
+    pub(crate) fingerprints: u64,
     /// Fingerprints with several rows.
-    pub(super) repeated: u64,
-    pub(super) shapes: Vec<PackedShape>,
-    pub(super) deleted: u64,
-    pub(super) deleted_width: usize,
+    pub(crate) repeated: u64,
+    pub(crate) shapes: Vec<PackedShape>,
+    pub(crate) deleted: u64,
+    pub(crate) deleted_width: usize,
 }
 
 enum Table {
@@ -67,9 +72,9 @@ enum Table {
 }
 
 /// A segment that is asked.
-pub(super) struct Segment {
-    pub(super) meta: SegmentMeta,
-    pub(super) design: Design,
+pub(crate) struct Segment {
+    pub(crate) meta: SegmentMeta,
+    pub(crate) design: Design,
     file: Arc<SegmentFile>,
     tables: Vec<(Table, Vec<u64>)>,
     ids: Ids,
@@ -78,18 +83,18 @@ pub(super) struct Segment {
     /// How many more rows than fingerprints there are up to each of those.
     more: Section,
     /// Rows of older segments that are no longer there.
-    pub(super) deleted: HashMap<u64, HashSet<Id>>,
+    pub(crate) deleted: HashMap<u64, HashSet<Id>>,
     /// The number of the last change in it, while it has no file.
-    pub(super) last: u64,
+    pub(crate) last: u64,
 }
 
 /// A fingerprint near a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Hit {
-    pub(super) distance: u32,
-    pub(super) fingerprint: u64,
+pub(crate) struct Hit {
+    pub(crate) distance: u32,
+    pub(crate) fingerprint: u64,
     /// Its row in table 0, if it was found there.
-    pub(super) row: Option<u32>,
+    pub(crate) row: Option<u32>,
 }
 
 /// Numbers that are searched without looking at checksums in between.
@@ -100,13 +105,13 @@ pub const MOST_RADIUS: u32 = 10;
 
 impl Segment {
     /// Maps the segment at `path`.
-    pub(super) fn open(path: &Path) -> Result<Segment> {
+    pub(crate) fn open(path: &Path) -> Result<Segment> {
         let (file, meta) = SegmentFile::open(path)?;
         Segment::new(file, meta)
     }
 
     /// Takes bytes for a segment.
-    pub(super) fn in_memory(bytes: Vec<u8>) -> Result<Segment> {
+    pub(crate) fn in_memory(bytes: Vec<u8>) -> Result<Segment> {
         let (file, meta) = SegmentFile::in_memory(bytes)?;
         Segment::new(file, meta)
     }
@@ -157,17 +162,17 @@ impl Segment {
         Ok(Segment { meta, design, file, tables, ids, repeated, more, deleted, last: 0 })
     }
 
-    pub(super) fn file(&self) -> &SegmentFile {
+    pub(crate) fn file(&self) -> &SegmentFile {
         &self.file
     }
 
     /// Different fingerprints.
-    pub(super) fn fingerprints(&self) -> u32 {
+    pub(crate) fn fingerprints(&self) -> u32 {
         u32::try_from(self.meta.fingerprints).unwrap_or(u32::MAX)
     }
 
     /// Appends everything within `radius`, each once; with `is_any`, at least one of it.
-    pub(super) fn near(
+    pub(crate) fn near(
         &self,
         query: u64,
         radius: u32,
@@ -204,7 +209,7 @@ impl Segment {
 
     /// Pairs of a query and a fingerprint within `radius`, each once, in no order. The queries are asked in the order
     /// of each table, so that those with the same bucket find it in the cache.
-    pub(super) fn near_many(&self, queries: &[u64], radius: u32) -> Result<Vec<(u64, u64)>> {
+    pub(crate) fn near_many(&self, queries: &[u64], radius: u32) -> Result<Vec<(u64, u64)>> {
         let mut all = Vec::new();
         for (number, shape) in self.design.tables().iter().enumerate() {
             let mut keys: Vec<u64> = queries.iter().map(|&query| shape.permute(query)).collect();
@@ -260,7 +265,7 @@ impl Segment {
     }
 
     /// The row of a fingerprint.
-    pub(super) fn find(&self, fingerprint: u64) -> Result<Option<u32>> {
+    pub(crate) fn find(&self, fingerprint: u64) -> Result<Option<u32>> {
         match self.tables.first() {
             Some((Table::Packed(table), _)) => table.find(fingerprint),
             Some((Table::Huffman(table), _)) => table.find(fingerprint),
@@ -269,7 +274,7 @@ impl Segment {
     }
 
     /// Where the ids of a hit are.
-    pub(super) fn positions(&self, hit: &Hit) -> Result<Range<u64>> {
+    pub(crate) fn positions(&self, hit: &Hit) -> Result<Range<u64>> {
         let row = match hit.row {
             Some(row) => row,
             None => match self.find(hit.fingerprint)? {
@@ -281,7 +286,7 @@ impl Segment {
     }
 
     /// Where the ids of a row are.
-    pub(super) fn positions_of(&self, row: u32) -> Result<Range<u64>> {
+    pub(crate) fn positions_of(&self, row: u32) -> Result<Range<u64>> {
         // The first repeated fingerprint that is not before this one.
         let count = usize::try_from(self.meta.repeated).unwrap_or(usize::MAX);
         let (mut from, mut to) = (0, count);
@@ -300,7 +305,7 @@ impl Segment {
     }
 
     /// Appends the fingerprints with several rows.
-    pub(super) fn repeated_fingerprints(&self, fingerprints: &mut Vec<u64>) -> Result<()> {
+    pub(crate) fn repeated_fingerprints(&self, fingerprints: &mut Vec<u64>) -> Result<()> {
         let (mut keys, mut from, mut next) = (Vec::new(), 0, 0);
         let count = usize::try_from(self.meta.repeated).unwrap_or(usize::MAX);
         while from < self.fingerprints() && next < count {
@@ -322,16 +327,16 @@ impl Segment {
     }
 
     /// The id at a position.
-    pub(super) fn id(&self, position: u64) -> Result<Id> {
+    pub(crate) fn id(&self, position: u64) -> Result<Id> {
         self.ids.get(position)
     }
 
     /// The fingerprints of `rows`, ascending.
-    pub(super) fn decode(&self, rows: Range<u32>, fingerprints: &mut Vec<u64>) -> Result<()> {
+    pub(crate) fn decode(&self, rows: Range<u32>, fingerprints: &mut Vec<u64>) -> Result<()> {
         self.decode_table(0, rows, fingerprints)
     }
 
-    pub(super) fn decode_table(&self, table: usize, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
+    pub(crate) fn decode_table(&self, table: usize, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
         match self.tables.get(table) {
             Some((Table::Packed(table), _)) => table.decode(rows, keys),
             Some((Table::Huffman(table), _)) => table.decode(rows, keys),
@@ -340,7 +345,7 @@ impl Segment {
     }
 
     /// Tells of every row: fingerprint and id.
-    pub(super) fn for_each_row(&self, mut tell: impl FnMut(u64, Id) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each_row(&self, mut tell: impl FnMut(u64, Id) -> Result<()>) -> Result<()> {
         let (mut keys, mut from) = (Vec::new(), 0);
         while from < self.fingerprints() {
             let to = from.saturating_add(1 << 16).min(self.fingerprints());
@@ -358,7 +363,7 @@ impl Segment {
 
     /// Everything that is wrong with the segment: checksums, order, the same fingerprints in all tables,
     /// a design that misses nothing.
-    pub(super) fn verify(&self) -> Vec<Error> {
+    pub(crate) fn verify(&self) -> Vec<Error> {
         let mut errors = self.file.check_all();
         if !errors.is_empty() {
             return errors;

@@ -11,9 +11,9 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::index::packed::BitWriter;
-use crate::index::segment_file::{Section, SegmentFile, SegmentWriter};
-use crate::index::sort::Keys;
+use crate::index::build::Keys;
+use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
+use crate::index::segment::packed::BitWriter;
 use crate::kernel::word_at;
 
 /// Bytes of a block.
@@ -75,7 +75,7 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [(u64, u32); SYMBOLS] {
 }
 
 /// Writes a table.
-pub(super) fn write<W: Write>(table: usize, keys: &impl Keys, out: &mut SegmentWriter<W>) -> Result<()> {
+pub(crate) fn write<W: Write>(table: usize, keys: &impl Keys, out: &mut SegmentWriter<W>) -> Result<()> {
     let mut counts = [0u64; SYMBOLS];
     let mut before = None;
     keys.each(&mut |keys| {
@@ -136,7 +136,7 @@ fn place(before: u64, key: u64) -> usize {
 }
 
 /// A table that is asked.
-pub(super) struct HuffmanTable {
+pub(crate) struct HuffmanTable {
     /// Symbol and length for the next bits; length 0 where the code is longer than that.
     short: Vec<(u8, u8)>,
     /// Longer codes: code, length, symbol.
@@ -148,7 +148,7 @@ pub(super) struct HuffmanTable {
 }
 
 impl HuffmanTable {
-    pub(super) fn open(file: &Arc<SegmentFile>, table: usize, rows: u32) -> Result<HuffmanTable> {
+    pub(crate) fn open(file: &Arc<SegmentFile>, table: usize, rows: u32) -> Result<HuffmanTable> {
         let section = |name: &str| file.section(&format!("{name}.{table}"));
         let (code, key, first, block) = (section("code"), section("key"), section("first"), section("block"));
         let blocks = key.len() / 8;
@@ -216,7 +216,7 @@ impl HuffmanTable {
 
     /// Tells `found` of the rows whose first `prefix` bits are those of `probe` and that differ from
     /// `query` in at most `radius` bits.
-    pub(super) fn near(
+    pub(crate) fn near(
         &self,
         probe: u64,
         prefix: u32,
@@ -255,7 +255,7 @@ impl HuffmanTable {
     }
 
     /// The row of a key.
-    pub(super) fn find(&self, key: u64) -> Result<Option<u32>> {
+    pub(crate) fn find(&self, key: u64) -> Result<Option<u32>> {
         let mut row = None;
         let block = self.block_of(key)?;
         if block < self.blocks {
@@ -270,7 +270,7 @@ impl HuffmanTable {
     }
 
     /// Appends the keys of `rows`, ascending.
-    pub(super) fn decode(&self, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
+    pub(crate) fn decode(&self, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
         let (mut from, mut to) = (0, self.blocks);
         while from + 1 < to {
             let middle = from.midpoint(to);

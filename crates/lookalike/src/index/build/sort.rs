@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::spill::{Fixed, Scratch, Spill};
 
 /// What is sorted.
-pub(super) trait Item: Fixed + Send + Sync {
+pub(crate) trait Item: Fixed + Send + Sync {
     /// What it is sorted by.
     fn key(&self) -> u64;
 }
@@ -29,9 +29,9 @@ impl Item for u64 {
 
 /// A key and what belongs to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Row {
-    pub(super) key: u64,
-    pub(super) id: u64,
+pub(crate) struct Row {
+    pub(crate) key: u64,
+    pub(crate) id: u64,
 }
 
 impl Item for Row {
@@ -129,7 +129,7 @@ fn sort_part<T: Item>(part: &mut [T], room: &mut [T]) {
 }
 
 /// Takes items and sorts them.
-pub(super) struct Sorter<T> {
+pub(crate) struct Sorter<T> {
     items: Vec<T>,
     /// Where they are moved to.
     room: Vec<T>,
@@ -143,7 +143,7 @@ pub(super) struct Sorter<T> {
 
 impl<T: Item> Sorter<T> {
     /// A sorter with `memory_bytes`, which puts what does not fit into files in `directory`.
-    pub(super) fn new(directory: &Path, name: &str, memory_bytes: u64, room: Room<T>) -> Sorter<T> {
+    pub(crate) fn new(directory: &Path, name: &str, memory_bytes: u64, room: Room<T>) -> Sorter<T> {
         // The items, and room for moving them.
         let limit = usize::try_from(memory_bytes / (2 * T::BYTES as u64)).unwrap_or(usize::MAX).max(1024);
         let Room(mut items, room) = room;
@@ -161,7 +161,7 @@ impl<T: Item> Sorter<T> {
 
     /// One more item.
     #[inline]
-    pub(super) fn push(&mut self, item: T) -> Result<()> {
+    pub(crate) fn push(&mut self, item: T) -> Result<()> {
         if self.items.len() >= self.limit {
             self.write_run()?;
         }
@@ -176,7 +176,7 @@ impl<T: Item> Sorter<T> {
     }
 
     /// Items so far.
-    pub(super) fn count(&self) -> u64 {
+    pub(crate) fn count(&self) -> u64 {
         self.count
     }
 
@@ -198,7 +198,7 @@ impl<T: Item> Sorter<T> {
     }
 
     /// All items, sorted.
-    pub(super) fn finish(mut self) -> Result<Sorted<T>> {
+    pub(crate) fn finish(mut self) -> Result<Sorted<T>> {
         if self.runs.is_empty() {
             sort(&mut self.items, &mut self.room);
         } else {
@@ -209,7 +209,7 @@ impl<T: Item> Sorter<T> {
 }
 
 /// Sorted items; files among them go away with this.
-pub(super) struct Sorted<T> {
+pub(crate) struct Sorted<T> {
     items: Vec<T>,
     room: Vec<T>,
     runs: Vec<PathBuf>,
@@ -226,7 +226,7 @@ impl<T> Drop for Sorted<T> {
 
 impl<T: Item> Sorted<T> {
     /// Tells of all items in order, some at a time.
-    pub(super) fn for_each(&self, tell: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
+    pub(crate) fn for_each(&self, tell: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
         if !self.items.is_empty() {
             tell(&self.items)?;
         }
@@ -256,13 +256,13 @@ impl<T: Item> Sorted<T> {
     }
 
     /// The memory it has, for what is sorted next.
-    pub(super) fn into_room(mut self) -> Room<T> {
+    pub(crate) fn into_room(mut self) -> Room<T> {
         Room(std::mem::take(&mut self.items), std::mem::take(&mut self.room))
     }
 }
 
 /// Memory of what was sorted before.
-pub(super) struct Room<T>(Vec<T>, Vec<T>);
+pub(crate) struct Room<T>(Vec<T>, Vec<T>);
 
 impl<T> Default for Room<T> {
     fn default() -> Room<T> {
@@ -271,7 +271,7 @@ impl<T> Default for Room<T> {
 }
 
 /// Keys in order, some at a time, as often as wanted.
-pub(super) trait Keys {
+pub(crate) trait Keys {
     fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()>;
 }
 

@@ -4,8 +4,8 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::index::Index;
-use crate::index::live::is_in_file;
-use crate::index::reader::Reader;
+use crate::index::live::changes::is_in_file;
+use crate::index::query::reader::Reader;
 use crate::report::plots::{columns, standalone};
 
 /// Parts of the space of fingerprints that are counted.

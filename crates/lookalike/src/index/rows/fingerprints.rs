@@ -15,7 +15,7 @@ use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderBuilder};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
-use crate::index::ids::{Id, IdKind};
+use crate::index::segment::ids::{Id, IdKind};
 use crate::read::compression::Compression;
 use crate::read::guarded;
 

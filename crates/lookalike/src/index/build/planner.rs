@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use crate::candidate::design::{Cut, Design, MOST_TABLES, binomial};
 use crate::error::{Error, Result};
-use crate::index::packed::PackedShape;
 use crate::index::segment::MOST_RADIUS;
+use crate::index::segment::packed::PackedShape;
 use crate::size::format_bytes;
 
 /// What a design costs.

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::index::ids::Id;
-use crate::index::live::Change;
-use crate::index::manifest::sync_directory;
+use crate::index::live::changes::Change;
+use crate::index::live::manifest::sync_directory;
+use crate::index::segment::ids::Id;
 use crate::index::{Index, MARK, NEW_STORE, STORE};
 use crate::sketch::min_bytes::{MinBytes, PARTS};
 
@@ -57,11 +57,11 @@ mod bytes_of_sketch {
 
     use super::{MinBytes, PARTS};
 
-    pub(super) fn serialize<S: Serializer>(bytes: &MinBytes, serializer: S) -> Result<S::Ok, S::Error> {
+    pub(crate) fn serialize<S: Serializer>(bytes: &MinBytes, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_bytes(bytes)
     }
 
-    pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<MinBytes, D::Error> {
+    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<MinBytes, D::Error> {
         let bytes = <&[u8]>::deserialize(deserializer)?;
         bytes.try_into().map_err(|_| D::Error::invalid_length(bytes.len(), &PARTS.to_string().as_str()))
     }
@@ -328,18 +328,18 @@ impl Mark {
 }
 
 /// Writes what is kept of many pages.
-pub(super) struct PageWriter {
+pub(crate) struct PageWriter {
     store: Store,
     group: Group,
 }
 
 impl PageWriter {
-    pub(super) fn new(directory: &Path, name: &str) -> Result<PageWriter> {
+    pub(crate) fn new(directory: &Path, name: &str) -> Result<PageWriter> {
         let store = if name == STORE { Store::open(directory) } else { Store::open_as(directory, name) };
         Ok(PageWriter { store: store?, group: Group::default() })
     }
 
-    pub(super) fn push(&mut self, id: &Id, page: StoredPage) -> Result<()> {
+    pub(crate) fn push(&mut self, id: &Id, page: StoredPage) -> Result<()> {
         let id = id.to_string();
         // The store has no empty keys.
         if id.is_empty() {
@@ -359,7 +359,7 @@ impl PageWriter {
     }
 
     /// All of them are on disk after this.
-    pub(super) fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         self.write(true)?;
         let failed = |cause| failed(&self.store.directory, &cause);
         self.store.database.persist(PersistMode::SyncAll).map_err(failed)
@@ -367,7 +367,7 @@ impl PageWriter {
 }
 
 /// Puts the store of a new index in the place of that of the one it replaces.
-pub(super) fn replace_store(directory: &Path) -> Result<()> {
+pub(crate) fn replace_store(directory: &Path) -> Result<()> {
     let (old, new) = (directory.join(STORE), directory.join(NEW_STORE));
     let mark = directory.join(MARK);
     if mark.exists() {

@@ -1,8 +1,8 @@
 //! Pairs of fingerprints → pairs of rows, for batches and joins.
 
 use crate::error::Result;
-use crate::index::ids::Id;
-use crate::index::reader::{Match, Reader};
+use crate::index::query::reader::{Match, Reader};
+use crate::index::segment::ids::Id;
 
 /// What was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

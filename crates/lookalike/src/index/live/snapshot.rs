@@ -5,8 +5,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::index::live::is_in_file;
-use crate::index::manifest::Manifest;
+use crate::index::live::changes::is_in_file;
+use crate::index::live::manifest::Manifest;
 use crate::index::{Index, State};
 
 /// What an index was at one moment.

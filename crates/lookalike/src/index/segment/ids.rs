@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::index::segment_file::{Section, SegmentFile, SegmentWriter};
+use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::spill::{Scratch, Spill};
 
 /// What a row is called.
@@ -66,7 +66,7 @@ impl Id {
 }
 
 /// Ids that wait for their place: 8 bytes each stand for them while rows are sorted.
-pub(super) enum Waiting {
+pub(crate) enum Waiting {
     Numbers {
         largest: u64,
     },
@@ -80,7 +80,7 @@ const READ: u64 = 124;
 const WRITE: usize = 64 << 10;
 
 impl Waiting {
-    pub(super) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> Waiting {
+    pub(crate) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> Waiting {
         match kind {
             IdKind::Number => Waiting::Numbers { largest: 0 },
             IdKind::Text => {
@@ -91,7 +91,7 @@ impl Waiting {
     }
 
     /// Takes an id; gives what stands for it.
-    pub(super) fn put(&mut self, id: &Id) -> Result<u64> {
+    pub(crate) fn put(&mut self, id: &Id) -> Result<u64> {
         match (self, id) {
             (Waiting::Numbers { largest }, Id::Number(number)) => {
                 *largest = (*largest).max(*number);
@@ -118,7 +118,7 @@ impl Waiting {
     }
 
     /// Writes ids in the order in which `each` tells what stands for them.
-    pub(super) fn write<W: Write>(
+    pub(crate) fn write<W: Write>(
         &mut self,
         name: &str,
         count: u64,
@@ -183,7 +183,7 @@ fn bytes_of(largest: u64) -> usize {
 }
 
 /// The ids of a segment.
-pub(super) struct Ids {
+pub(crate) struct Ids {
     kind: IdKind,
     width: usize,
     ids: Section,
@@ -191,7 +191,7 @@ pub(super) struct Ids {
 }
 
 impl Ids {
-    pub(super) fn open(file: &Arc<SegmentFile>, name: &str, kind: IdKind, width: usize, rows: u64) -> Result<Ids> {
+    pub(crate) fn open(file: &Arc<SegmentFile>, name: &str, kind: IdKind, width: usize, rows: u64) -> Result<Ids> {
         let ids = Ids { kind, width, ids: file.section(name), offsets: file.section(&format!("{name}-offset")) };
         let (numbers, count) = match kind {
             IdKind::Number => (&ids.ids, rows),
@@ -203,7 +203,7 @@ impl Ids {
         Ok(ids)
     }
 
-    pub(super) fn get(&self, row: u64) -> Result<Id> {
+    pub(crate) fn get(&self, row: u64) -> Result<Id> {
         let at = usize::try_from(row).unwrap_or(usize::MAX);
         match self.kind {
             IdKind::Number => Ok(Id::Number(self.ids.number(at, self.width)?)),

@@ -11,12 +11,12 @@ use std::sync::{Arc, MutexGuard, PoisonError};
 
 use crate::candidate::design::Design;
 use crate::error::{Error, Result};
+use crate::index::build::planner::{self, Budget};
 use crate::index::build::{MOST_ROWS, SegmentBuilder};
-use crate::index::ids::Id;
-use crate::index::manifest::{Manifest, StoreState, segment_name, sync_directory};
-use crate::index::planner::{self, Budget};
+use crate::index::live::manifest::{Manifest, StoreState, segment_name, sync_directory};
+use crate::index::live::store::{PageWriter, StoredPage, replace_store};
+use crate::index::segment::ids::Id;
 use crate::index::segment::{Codec, Segment};
-use crate::index::store::{PageWriter, StoredPage, replace_store};
 use crate::index::{BUILDING, Index, IndexConfig, NEW_STORE, STORE, State, open_segment};
 
 /// Rows that are looked at one by one, at the most.
@@ -24,16 +24,16 @@ const TAIL_ROWS: usize = 256;
 /// Segments of a size that are merged.
 const MERGED: usize = 4;
 /// Rows in memory from which they are written to a file.
-pub(super) const MEMORY_ROWS: u64 = 1 << 18;
+pub(crate) const MEMORY_ROWS: u64 = 1 << 18;
 
 /// The rows that came last, and what was deleted since.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Tail {
-    pub(super) rows: Vec<(u64, Id)>,
+    pub(crate) rows: Vec<(u64, Id)>,
     /// Rows of the segments that are no longer there.
-    pub(super) deleted: Vec<(u64, Id)>,
+    pub(crate) deleted: Vec<(u64, Id)>,
     /// The number of the last change so far.
-    pub(super) last: u64,
+    pub(crate) last: u64,
 }
 
 /// A row that comes or goes.
@@ -47,20 +47,20 @@ pub enum Change {
 
 impl State {
     /// Whether a row of segment `number` was deleted later.
-    pub(super) fn is_deleted(&self, number: usize, fingerprint: u64, id: &Id) -> bool {
+    pub(crate) fn is_deleted(&self, number: usize, fingerprint: u64, id: &Id) -> bool {
         let mut later = self.segments[number + 1..].iter().filter_map(|segment| segment.deleted.get(&fingerprint));
         later.any(|deleted| deleted.contains(id))
             || self.tail.deleted.iter().any(|(deleted, of)| *deleted == fingerprint && of == id)
     }
 
     /// Whether anything was deleted from segment `number`.
-    pub(super) fn has_deleted(&self, number: usize, fingerprint: u64) -> bool {
+    pub(crate) fn has_deleted(&self, number: usize, fingerprint: u64) -> bool {
         self.segments[number + 1..].iter().any(|segment| segment.deleted.contains_key(&fingerprint))
             || self.tail.deleted.iter().any(|(deleted, _)| *deleted == fingerprint)
     }
 }
 
-pub(super) fn is_in_file(segment: &Segment) -> bool {
+pub(crate) fn is_in_file(segment: &Segment) -> bool {
     segment.file().path().file_name().is_some_and(|name| name.to_string_lossy().starts_with("segment-"))
 }
 
@@ -89,7 +89,7 @@ fn like_sizes(segments: &[Arc<Segment>]) -> Option<std::ops::Range<usize>> {
 }
 
 impl Index {
-    pub(super) fn write_lock(&self) -> Result<MutexGuard<'_, ()>> {
+    pub(crate) fn write_lock(&self) -> Result<MutexGuard<'_, ()>> {
         if self.lock.is_none() {
             return Err(Error::Usage(format!("{}: was opened for reading only", self.directory.display())));
         }
@@ -136,7 +136,7 @@ impl Index {
     }
 
     /// The same for whoever has the lock, or is the only one to know this index.
-    pub(super) fn make(&self, changes: &[Change], last: u64) -> Result<()> {
+    pub(crate) fn make(&self, changes: &[Change], last: u64) -> Result<()> {
         let state = self.state.load();
         let mut tail = Tail::clone(&state.tail);
         tail.last = tail.last.max(last);
@@ -337,7 +337,7 @@ impl Index {
     }
 
     /// The manifest of some of the segments that there are, which cover changes up to `covered`.
-    pub(super) fn manifest(&self, segments: &[Arc<Segment>], covered: u64) -> Manifest {
+    pub(crate) fn manifest(&self, segments: &[Arc<Segment>], covered: u64) -> Manifest {
         let mut manifest = Manifest::new(self.config.clone());
         let is_open = *self.store.lock().unwrap_or_else(PoisonError::into_inner);
         manifest.set_store(is_open.map(|open| StoreState { covered, open }));
@@ -376,7 +376,7 @@ impl Index {
 }
 
 /// The design of a segment with `rows` different fingerprints.
-pub(super) fn design(config: &IndexConfig, rows: u64, memory_bytes: u64) -> Result<Design> {
+pub(crate) fn design(config: &IndexConfig, rows: u64, memory_bytes: u64) -> Result<Design> {
     if let Some(cut) = &config.cut {
         return Design::new(64, config.radius, cut.clone()).map_err(Error::Usage);
     }

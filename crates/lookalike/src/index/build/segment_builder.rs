@@ -9,19 +9,19 @@ use std::path::{Path, PathBuf};
 
 use crate::candidate::design::Design;
 use crate::error::Result;
-use crate::index::huffman;
-use crate::index::ids::{Id, IdKind, Waiting};
-use crate::index::packed::{PackedShape, PackedWriter};
+use crate::index::build::sort::{Item, Keys, Room, Row, Sorted, Sorter};
+use crate::index::segment::file::SegmentWriter;
+use crate::index::segment::huffman;
+use crate::index::segment::ids::{Id, IdKind, Waiting};
+use crate::index::segment::packed::{PackedShape, PackedWriter};
 use crate::index::segment::{Codec, SegmentMeta};
-use crate::index::segment_file::SegmentWriter;
-use crate::index::sort::{Item, Keys, Room, Row, Sorted, Sorter};
 use crate::spill::{Fixed, Scratch, Spill};
 
 /// Rows of a segment at the most.
-pub(super) const MOST_ROWS: u64 = u32::MAX as u64;
+pub(crate) const MOST_ROWS: u64 = u32::MAX as u64;
 
 /// Collects rows.
-pub(super) struct SegmentBuilder {
+pub(crate) struct SegmentBuilder {
     sorter: Sorter<Row>,
     ids: Waiting,
     kind: IdKind,
@@ -32,7 +32,7 @@ pub(super) struct SegmentBuilder {
 
 impl SegmentBuilder {
     /// A builder that may use `memory_bytes` and puts what does not fit into files in `directory`.
-    pub(super) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> SegmentBuilder {
+    pub(crate) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> SegmentBuilder {
         SegmentBuilder {
             sorter: Sorter::new(directory, "rows", memory_bytes / 2, Room::default()),
             ids: Waiting::new(kind, directory, memory_bytes / 4),
@@ -44,23 +44,23 @@ impl SegmentBuilder {
     }
 
     /// One more row.
-    pub(super) fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
+    pub(crate) fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
         let id = self.ids.put(id)?;
         self.sorter.push(Row { key: fingerprint, id })
     }
 
     /// A row of an older segment that is no longer there.
-    pub(super) fn delete(&mut self, fingerprint: u64, id: Id) {
+    pub(crate) fn delete(&mut self, fingerprint: u64, id: Id) {
         self.deleted.push((fingerprint, id));
     }
 
     /// Rows so far.
-    pub(super) fn rows(&self) -> u64 {
+    pub(crate) fn rows(&self) -> u64 {
         self.sorter.count()
     }
 
     /// Writes the segment on `out`; `choose` gives the design for the number of different fingerprints.
-    pub(super) fn finish<W: Write>(
+    pub(crate) fn finish<W: Write>(
         self,
         config: u64,
         codec: Codec,

@@ -10,9 +10,9 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::candidate::design::{Cut, Design};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::index::ids::IdKind;
+use crate::index::segment::file::FORMAT_VERSION;
+use crate::index::segment::ids::IdKind;
 use crate::index::segment::{Codec, MOST_RADIUS};
-use crate::index::segment_file::FORMAT_VERSION;
 use crate::index::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
 
 /// A manifest that is being written.
@@ -105,47 +105,47 @@ impl IndexConfig {
 
 /// The list of segments.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Manifest {
+pub(crate) struct Manifest {
     format: u32,
-    pub(super) config: IndexConfig,
+    pub(crate) config: IndexConfig,
     /// From old to new.
-    pub(super) segments: Vec<String>,
+    pub(crate) segments: Vec<String>,
     /// The number of the next segment.
-    pub(super) next: u64,
+    pub(crate) next: u64,
     /// The number of the next row without an id.
-    pub(super) next_id: u64,
+    pub(crate) next_id: u64,
     /// What a store beside the segments has, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) store: Option<StoreState>,
+    pub(crate) store: Option<StoreState>,
 }
 
 /// How segments and store fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct StoreState {
+pub(crate) struct StoreState {
     /// The number of the last change that is in segments, with all before it.
-    pub(super) covered: u64,
+    pub(crate) covered: u64,
     /// Whether there may be changes after that.
-    pub(super) open: bool,
+    pub(crate) open: bool,
 }
 
 /// The format of a manifest that knows of a store: a program that does not must not read it.
 const WITH_STORE: u32 = 2;
 
 impl Manifest {
-    pub(super) fn new(config: IndexConfig) -> Manifest {
+    pub(crate) fn new(config: IndexConfig) -> Manifest {
         Manifest { format: FORMAT_VERSION, config, segments: Vec::new(), next: 1, next_id: 0, store: None }
     }
 
-    pub(super) fn set_store(&mut self, store: Option<StoreState>) {
+    pub(crate) fn set_store(&mut self, store: Option<StoreState>) {
         self.store = store;
         self.format = if store.is_some() { WITH_STORE } else { FORMAT_VERSION };
     }
 
-    pub(super) fn path(directory: &Path) -> PathBuf {
+    pub(crate) fn path(directory: &Path) -> PathBuf {
         directory.join("manifest.json")
     }
 
-    pub(super) fn read(directory: &Path) -> Result<Manifest> {
+    pub(crate) fn read(directory: &Path) -> Result<Manifest> {
         let path = Manifest::path(directory);
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
@@ -174,7 +174,7 @@ impl Manifest {
     }
 
     /// Takes the place of the manifest that is there, at once.
-    pub(super) fn write(&self, directory: &Path) -> Result<()> {
+    pub(crate) fn write(&self, directory: &Path) -> Result<()> {
         let path = Manifest::path(directory);
         let aside = directory.join(NEW);
         let text = serde_json::to_vec_pretty(self)
@@ -186,14 +186,14 @@ impl Manifest {
     }
 
     /// A number that no segment in the directory has had, as far as that can be seen.
-    pub(super) fn free_number(&self, directory: &Path) -> u64 {
+    pub(crate) fn free_number(&self, directory: &Path) -> u64 {
         let there = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let there = there.filter_map(|entry| segment_number(&entry.file_name().to_string_lossy()));
         there.map(|number| number.saturating_add(1)).chain([self.next]).max().unwrap_or(1)
     }
 
     /// Removes segments that the manifest does not list: what a killed run left, or an index that was replaced.
-    pub(super) fn remove_strangers(&self, directory: &Path) -> Result<()> {
+    pub(crate) fn remove_strangers(&self, directory: &Path) -> Result<()> {
         let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -206,7 +206,7 @@ impl Manifest {
 }
 
 /// Removes what killed runs were building.
-pub(super) fn clear_building(directory: &Path) -> Result<()> {
+pub(crate) fn clear_building(directory: &Path) -> Result<()> {
     for left in [directory.join(BUILDING), directory.join(NEW_STORE)] {
         if left.exists() {
             std::fs::remove_dir_all(&left).map_err(Error::io(&left, "remove"))?;
@@ -221,7 +221,7 @@ pub(crate) fn is_ours(name: &str) -> bool {
 }
 
 /// The name of a segment.
-pub(super) fn segment_name(number: u64) -> String {
+pub(crate) fn segment_name(number: u64) -> String {
     format!("segment-{number:06}.seg")
 }
 

@@ -8,8 +8,8 @@ use serde::Serialize;
 use crate::candidate::hamming_join::{CHUNK, QueryTables, join_design};
 use crate::error::{Error, Result};
 use crate::index::State;
-use crate::index::ids::Id;
-use crate::index::packed::Room;
+use crate::index::segment::ids::Id;
+use crate::index::segment::packed::Room;
 use crate::index::segment::{Hit, MOST_RADIUS};
 
 /// What there is at one moment. Cheap to make; each thread has its own.
@@ -52,7 +52,7 @@ pub struct Answer {
 }
 
 impl Reader {
-    pub(super) fn new(state: Arc<State>) -> Reader {
+    pub(crate) fn new(state: Arc<State>) -> Reader {
         Reader { state, room: Room::default(), hits: Vec::new(), found: Vec::new() }
     }
 
@@ -210,7 +210,7 @@ impl Reader {
         self.len().0 == 0
     }
 
-    pub(super) fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &State {
         &self.state
     }
 
@@ -296,7 +296,7 @@ impl Reader {
     }
 
     /// Fingerprints with several rows, in no order, perhaps more than once.
-    pub(super) fn repeated(&self) -> Result<Vec<u64>> {
+    pub(crate) fn repeated(&self) -> Result<Vec<u64>> {
         let mut repeated = Vec::new();
         for segment in &self.state.segments {
             segment.repeated_fingerprints(&mut repeated)?;

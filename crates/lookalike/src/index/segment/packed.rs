@@ -13,7 +13,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
-use crate::index::segment_file::{Section, SegmentFile, SegmentWriter};
+use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::kernel::{Packed, WIDEST_PACKED, near_packed, word_at};
 
 /// How a key is cut: what the directory, the high and the low part have of it.
@@ -100,7 +100,7 @@ fn directory_bits(rows: u64, prefix: u32) -> u32 {
 }
 
 /// Writes a table.
-pub(super) struct PackedWriter {
+pub(crate) struct PackedWriter {
     shape: PackedShape,
     table: usize,
     rows: u32,
@@ -115,7 +115,7 @@ pub(super) struct PackedWriter {
 const LOW_BYTES: usize = 64 << 10;
 
 impl PackedWriter {
-    pub(super) fn new<W: Write>(shape: PackedShape, table: usize, out: &mut SegmentWriter<W>) -> Result<PackedWriter> {
+    pub(crate) fn new<W: Write>(shape: PackedShape, table: usize, out: &mut SegmentWriter<W>) -> Result<PackedWriter> {
         out.begin(format!("low.{table}"))?;
         Ok(PackedWriter {
             shape,
@@ -130,7 +130,7 @@ impl PackedWriter {
     }
 
     /// The next keys, each larger than the one before.
-    pub(super) fn push<W: Write>(&mut self, keys: &[u64], out: &mut SegmentWriter<W>) -> Result<()> {
+    pub(crate) fn push<W: Write>(&mut self, keys: &[u64], out: &mut SegmentWriter<W>) -> Result<()> {
         let shape = self.shape;
         for some in keys.chunks(1024) {
             for &key in some {
@@ -166,7 +166,7 @@ impl PackedWriter {
         }
     }
 
-    pub(super) fn finish<W: Write>(mut self, out: &mut SegmentWriter<W>) -> Result<()> {
+    pub(crate) fn finish<W: Write>(mut self, out: &mut SegmentWriter<W>) -> Result<()> {
         self.go_to(1u64 << self.shape.directory_bits);
         out.write(self.low.finish())?;
         out.section(format!("directory.{}", self.table), &self.directory)?;
@@ -176,8 +176,8 @@ impl PackedWriter {
 
 /// Bits, the lowest of each byte first.
 #[derive(Default)]
-pub(super) struct BitWriter {
-    pub(super) bytes: Vec<u8>,
+pub(crate) struct BitWriter {
+    pub(crate) bytes: Vec<u8>,
     open: u64,
     used: u32,
 }
@@ -185,7 +185,7 @@ pub(super) struct BitWriter {
 impl BitWriter {
     /// The lowest `count` bits of `bits`; the others are 0.
     #[inline]
-    pub(super) fn put(&mut self, bits: u64, count: u32) {
+    pub(crate) fn put(&mut self, bits: u64, count: u32) {
         self.open |= bits.unbounded_shl(self.used);
         let used = self.used + count;
         if used < 64 {
@@ -208,7 +208,7 @@ impl BitWriter {
         }
     }
 
-    pub(super) fn zeros(&mut self, mut count: u64) {
+    pub(crate) fn zeros(&mut self, mut count: u64) {
         while count > 0 {
             let now = count.min(64);
             self.put(0, u32::try_from(now).unwrap_or(64));
@@ -217,7 +217,7 @@ impl BitWriter {
     }
 
     /// All bytes that were not taken yet.
-    pub(super) fn finish(&mut self) -> &[u8] {
+    pub(crate) fn finish(&mut self) -> &[u8] {
         let rest = self.open.to_le_bytes();
         self.bytes.extend_from_slice(&rest[..self.used.div_ceil(8) as usize]);
         (self.open, self.used) = (0, 0);
@@ -226,7 +226,7 @@ impl BitWriter {
 }
 
 /// A table that is asked.
-pub(super) struct PackedTable {
+pub(crate) struct PackedTable {
     shape: PackedShape,
     rows: u32,
     directory: Section,
@@ -236,7 +236,7 @@ pub(super) struct PackedTable {
 
 /// Room for what a query finds on its way.
 #[derive(Default)]
-pub(super) struct Room {
+pub(crate) struct Room {
     rows: Vec<u32>,
     slots: Vec<(u64, Range<u32>)>,
 }
@@ -249,7 +249,7 @@ struct Bucket {
 }
 
 impl PackedTable {
-    pub(super) fn open(file: &Arc<SegmentFile>, table: usize, shape: PackedShape, rows: u32) -> Result<PackedTable> {
+    pub(crate) fn open(file: &Arc<SegmentFile>, table: usize, shape: PackedShape, rows: u32) -> Result<PackedTable> {
         let section = |name: &str| file.section(&format!("{name}.{table}"));
         let opened =
             PackedTable { shape, rows, directory: section("directory"), high: section("high"), low: section("low") };
@@ -285,7 +285,7 @@ impl PackedTable {
 
     /// Tells `found` the row and the key of everything in the bucket of `probe` whose key differs from
     /// `query` in at most `radius` bits.
-    pub(super) fn near(
+    pub(crate) fn near(
         &self,
         probe: u64,
         query: u64,
@@ -393,7 +393,7 @@ impl PackedTable {
     }
 
     /// The row of a key.
-    pub(super) fn find(&self, key: u64) -> Result<Option<u32>> {
+    pub(crate) fn find(&self, key: u64) -> Result<Option<u32>> {
         let bucket = self.bucket(self.shape.bucket_of(key))?;
         let lows = self.lows(&bucket.rows)?;
         let rows = if self.shape.high_bits == 0 {
@@ -407,7 +407,7 @@ impl PackedTable {
     }
 
     /// Appends the keys of `rows`, ascending.
-    pub(super) fn decode(&self, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
+    pub(crate) fn decode(&self, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
         let buckets = 1u64 << self.shape.directory_bits;
         let rows = rows.start..rows.end.min(self.rows);
         // The bucket of the first row: the last one that does not begin behind it.

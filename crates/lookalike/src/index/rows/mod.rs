@@ -1,0 +1,4 @@
+//! Where rows come from: pages, or ready-made fingerprints.
+
+pub mod fingerprints;
+pub mod pages;
