@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use lookalike::error::Error;
 use lookalike_server::{Settings, Tokens};
 
@@ -36,7 +36,8 @@ fn settings(arguments: ServeArguments) -> Result<Settings> {
     if let Some(path) = &arguments.tokens {
         settings.tokens = Tokens::read(path)?;
     } else if let Ok(text) = std::env::var(TOKENS) {
-        settings.tokens = Tokens::parse(&text).map_err(Error::Usage).context(TOKENS)?;
+        settings.tokens =
+            Tokens::parse(&text).map_err(|reason| Error::invalid("tokens", format!("from {TOKENS}"), reason))?;
     }
     settings.listen = arguments.listen.unwrap_or(settings.listen);
     settings.hosts.extend(arguments.hosts);

@@ -38,7 +38,7 @@ impl Tokens {
     /// With the line that is wrong.
     pub fn read(path: &Path) -> Result<Tokens> {
         let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
-        Tokens::parse(&text).map_err(|reason| Error::BadResult { path: path.to_path_buf(), reason })
+        Tokens::parse(&text).map_err(|reason| Error::bad_input(path, reason))
     }
 
     /// The same from a text, in which commas stand for ends of lines, too.

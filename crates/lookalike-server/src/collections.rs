@@ -109,21 +109,28 @@ impl CollectionInput {
         })
     }
 
-    /// Whether an index that is there is what is described; where nothing is said, anything is.
-    fn is_met_by(&self, there: &IndexConfig) -> Result<bool> {
-        let Some(there) = CollectionInput::of(there) else { return Ok(*self == CollectionInput::default()) };
-        let wanted = CollectionInput::of(&self.config()?).unwrap_or_default();
-        let all = [
-            self.ngram.is_none() || wanted.ngram == there.ngram,
-            self.radius.is_none() || wanted.radius == there.radius,
-            self.threshold.is_none() || wanted.threshold == there.threshold,
-            self.language.is_none() || wanted.language == there.language,
-            self.min_tokens.is_none() || wanted.min_tokens == there.min_tokens,
-            self.keep_case.is_none() || wanted.keep_case == there.keep_case,
-            self.mask_volatile.is_none() || wanted.mask_volatile == there.mask_volatile,
-            self.content.is_none() || wanted.content == there.content,
+    /// Refuses an index that is not what is described; what is left out may have any value.
+    fn check_met_by(&self, index: &IndexConfig) -> Result<()> {
+        let wanted = CollectionInput::of(&self.config()?).expect("what is described here is an index of pages");
+        // An index of other fingerprints has none of these settings.
+        let there = CollectionInput::of(index).unwrap_or_default();
+        let differs = [
+            ("ngram", self.ngram.is_some() && wanted.ngram != there.ngram),
+            ("radius", self.radius.is_some() && wanted.radius != there.radius),
+            ("threshold", self.threshold.is_some() && wanted.threshold != there.threshold),
+            ("language", self.language.is_some() && wanted.language != there.language),
+            ("min_tokens", self.min_tokens.is_some() && wanted.min_tokens != there.min_tokens),
+            ("keep_case", self.keep_case.is_some() && wanted.keep_case != there.keep_case),
+            ("mask_volatile", self.mask_volatile.is_some() && wanted.mask_volatile != there.mask_volatile),
+            ("content", self.content.is_some() && wanted.content != there.content),
         ];
-        Ok(all.into_iter().all(|is_met| is_met))
+        match differs.into_iter().find(|(_, differs)| *differs) {
+            None => Ok(()),
+            Some((setting, _)) => Err(Error::conflict(
+                setting,
+                "the collection exists with another value; ask for the collection to see its settings, or choose another name",
+            )),
+        }
     }
 }
 
@@ -168,12 +175,12 @@ pub(crate) struct Collections {
 }
 
 /// Names are parts of paths: letters, digits, - and _ only.
-fn check_name(name: &str) -> std::result::Result<(), Problem> {
+fn check_name(name: &str) -> Result<()> {
     let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     if (1..=64).contains(&name.len()) && name.bytes().all(is_fine) {
         return Ok(());
     }
-    Err(Kind::BadField.with("the name of a collection is 1 to 64 lower-case letters, digits, - and _"))
+    Err(Error::invalid("name", name, "must be 1 to 64 lower-case letters, digits, - and _"))
 }
 
 impl Collections {
@@ -199,10 +206,12 @@ impl Collections {
             }
         }
         for (name, input) in &wanted {
-            let made = collections.make(name, input);
-            made.map_err(|error| match error {
-                Refused::Problem(problem) => Error::Usage(format!("collection '{name}': {}", problem.detail)),
-                Refused::Error(error) => error,
+            collections.make(name, input).map_err(|error| match error {
+                Error::InvalidSetting { .. } | Error::Conflict { .. } => {
+                    // Their settings have no flags.
+                    Error::bad_input(&collections.place(name), error.message(str::to_owned))
+                }
+                other => other,
             })?;
         }
         Ok(collections)
@@ -213,30 +222,18 @@ impl Collections {
     }
 
     /// Opens a collection, which is made if it is not there; gives whether it was.
-    pub(crate) fn make(
-        &self,
-        name: &str,
-        input: &CollectionInput,
-    ) -> std::result::Result<(Arc<Collection>, bool), Refused> {
+    pub(crate) fn make(&self, name: &str, input: &CollectionInput) -> Result<(Arc<Collection>, bool)> {
         check_name(name)?;
         let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        let differs = || {
-            let reason = format!(
-                "the collection '{name}' is there and is made in another way; ask for it to see how, or choose another name"
-            );
-            Refused::Problem(Kind::Conflict.with(reason))
-        };
         if let Some(there) = self.open.load().get(name) {
-            return if input.is_met_by(there.online.config())? {
-                Ok((Arc::clone(there), true))
-            } else {
-                Err(differs())
-            };
+            input.check_met_by(there.online.config())?;
+            return Ok((Arc::clone(there), true));
         }
         if self.open.load().len() == MOST {
-            return Err(Kind::Conflict
-                .with(format!("there are {MOST} collections, and no more are served at once"))
-                .into());
+            return Err(Error::conflict(
+                "name",
+                format!("there are {MOST} collections, and no more are served at once"),
+            ));
         }
         let place = self.place(name);
         let was_there = place.join("manifest.json").exists();
@@ -244,9 +241,7 @@ impl Collections {
             Online::create(&place, input.config()?)?;
         }
         let online = Online::open(&place, self.options)?;
-        if !input.is_met_by(online.config())? {
-            return Err(differs());
-        }
+        input.check_met_by(online.config())?;
         let collection = Arc::new(Collection::new(name, online));
         let mut all = BTreeMap::clone(&self.open.load());
         all.insert(name.to_owned(), Arc::clone(&collection));
@@ -285,33 +280,6 @@ impl Collections {
     }
 }
 
-/// Why a collection is not made.
-pub(crate) enum Refused {
-    Problem(Problem),
-    Error(Error),
-}
-
-impl From<Problem> for Refused {
-    fn from(problem: Problem) -> Refused {
-        Refused::Problem(problem)
-    }
-}
-
-impl From<Error> for Refused {
-    fn from(error: Error) -> Refused {
-        Refused::Error(error)
-    }
-}
-
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Problem {
-        match refused {
-            Refused::Problem(problem) => problem,
-            Refused::Error(error) => error.into(),
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,16 +301,15 @@ mod tests {
         let german = CollectionInput { language: Some("deu".to_owned()), ngram: Some(3), ..CollectionInput::default() };
         for round in 0..2 {
             let collections = Collections::open(&settings).unwrap();
-            let (_, was_there) = collections.make("news", &german).ok().unwrap();
+            let (_, was_there) = collections.make("news", &german).unwrap();
             assert_eq!(was_there, round == 1);
             assert!(
                 collections.make("news", &CollectionInput::default()).is_ok(),
                 "nothing is said, so nothing differs"
             );
             let other = CollectionInput { ngram: Some(4), ..german.clone() };
-            assert!(
-                matches!(collections.make("news", &other), Err(Refused::Problem(problem)) if problem.status == 409)
-            );
+            let refused = collections.make("news", &other).err();
+            assert!(matches!(refused, Some(Error::Conflict { setting: "ngram", .. })), "{refused:?}");
             assert!(collections.get("other").is_err());
             collections.close().unwrap();
         }

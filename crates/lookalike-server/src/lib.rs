@@ -157,7 +157,7 @@ pub fn serve(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result
     if settings.threads > 0 {
         runtime.worker_threads(settings.threads);
     }
-    let runtime = runtime.enable_all().build().map_err(Error::io(&settings.directory, "start threads for"))?;
+    let runtime = runtime.enable_all().build().map_err(Error::io(&settings.directory, "serve"))?;
     let done = runtime.block_on(run(settings, tell));
     // Whoever was cut off does not keep the process.
     runtime.shutdown_background();
@@ -165,10 +165,11 @@ pub fn serve(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result
 }
 
 async fn run(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result<()> {
-    let bad = |cause: std::io::Error| Error::Usage(format!("--listen {}: {cause}", settings.listen));
-    let listener = TcpListener::bind(settings.listen).await.map_err(bad)?;
-    let address = listener.local_addr().map_err(bad)?;
-    let mut signals = signals().map_err(bad)?;
+    let listener = TcpListener::bind(settings.listen)
+        .await
+        .map_err(|cause| Error::invalid("listen", settings.listen, format!("this address cannot be used: {cause}")))?;
+    let address = listener.local_addr().map_err(Error::io(&settings.directory, "serve"))?;
+    let mut signals = signals().map_err(Error::io(&settings.directory, "serve"))?;
     let service = Arc::new(Service::new(settings));
     let log = service.access_log.clone().map(|log| tokio::spawn(AccessLog::keep_writing(log)));
     let upkeep = service.metrics.clone().map(|metrics| tokio::spawn(keep_up(metrics)));
@@ -187,8 +188,7 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result
     let failed = Arc::new(OnceLock::new());
     let told = Arc::clone(&failed);
     let stop = async move {
-        let opened =
-            opening.await.unwrap_or_else(|panic| Err(Error::Usage(format!("the index could not be opened: {panic}"))));
+        let opened = opening.await.unwrap_or_else(|panic| Err(Error::internal(format!("opening the index: {panic}"))));
         if let Err(error) = opened {
             let _ = told.set(error);
             return;
@@ -211,7 +211,7 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result
         tokio::task::spawn_blocking(move || closing.collections.get().map_or(Ok(()), Collections::close)).await;
     log.iter().chain(&upkeep).for_each(tokio::task::JoinHandle::abort);
     service.access_log.iter().for_each(|log| log.flush());
-    closed.unwrap_or_else(|panic| Err(Error::Usage(format!("the index could not be closed: {panic}"))))
+    closed.unwrap_or_else(|panic| Err(Error::internal(format!("closing the index: {panic}"))))
 }
 
 /// Numbers that nobody asks for are added up now and then, or they would pile up.

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::access::Rights;
 use crate::body;
 use crate::collections::{Collection, CollectionInput};
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, Problem, internal};
 use crate::request::{Chosen, PathName};
 use crate::{Service, reply};
 
@@ -172,12 +172,13 @@ pub(crate) async fn backup(
     let place = directory.join(&name);
     // Goes on in its thread if the client has had enough of waiting.
     let copied = tokio::task::spawn_blocking(move || collection.online.backup(&place)).await;
-    let copied = copied.map_err(|_| Kind::Internal.with("the backup broke off; the server's log says more"))?;
-    let copied = copied.map_err(|error| match error {
-        lookalike::error::Error::Usage(_) => {
+    let copied = copied.map_err(|_| internal())?;
+    let copied = copied.map_err(|error| {
+        if error.is_usage() {
             Kind::Conflict.with("a backup of this collection is being made, or was made this second")
+        } else {
+            error.into()
         }
-        other => other.into(),
     })?;
     let answer = BackupAnswer { name, rows: copied.rows, pages: copied.pages, seconds: start.elapsed().as_secs_f64() };
     Ok(reply(StatusCode::CREATED, &answer))

@@ -105,40 +105,46 @@ impl Kind {
 }
 
 impl From<Error> for Problem {
+    /// Clients name no files, so where something lies, and what is wrong with it, is for the log.
     fn from(error: Error) -> Problem {
-        // Where the index lies is nobody's business but the log's.
         match error {
-            Error::Usage(reason) => Kind::BadField.with(without_flags(&reason)),
-            error @ (Error::InvalidSetting { .. } | Error::Conflict { .. }) => {
-                Kind::BadField.with(error.message(str::to_owned))
-            }
+            Error::InvalidSetting { .. } | Error::Usage(_) => Kind::BadField.with(error.message(str::to_owned)),
+            Error::Conflict { .. } => Kind::Conflict.with(error.message(str::to_owned)),
             Error::Overloaded => Kind::TooBusy.with("too many pages are waiting to be stored; try again in a moment"),
-            Error::StoreFull { .. } => {
-                Kind::StorageFull.with("there is no space left to store anything; questions are still answered")
-            }
             Error::ReadOnly { reason, .. } => Kind::ReadOnly.with(reason),
-            error @ Error::Store { .. } => {
-                tracing::error!("{error}");
+            Error::StoreFull { .. } => storage_full(),
+            Error::Io { ref cause, .. } if cause.kind() == std::io::ErrorKind::StorageFull => {
+                log(&error);
+                storage_full()
+            }
+            Error::Store { .. } => {
+                log(&error);
                 Kind::StoreFailed.with("the store has failed; it is opened again when the next page comes")
             }
-            error => {
-                tracing::error!("{error}");
-                Kind::Internal.with("the server's log says more")
+            Error::IndexLocked { .. } => {
+                log(&error);
+                Kind::Conflict.with("another program is writing to this collection; wait until it has stopped")
+            }
+            _ => {
+                log(&error);
+                internal()
             }
         }
     }
 }
 
-/// What the library says of a value, with the name that it has in a body: `min_tokens`, not `--min-tokens`.
-fn without_flags(reason: &str) -> String {
-    let field = |word: &str| match word.strip_prefix("--") {
-        Some(flag) if flag.starts_with(|c: char| c.is_ascii_lowercase()) => {
-            let end = flag.find(|c: char| !c.is_ascii_lowercase() && c != '-').unwrap_or(flag.len());
-            format!("{}{}", flag[..end].replace('-', "_"), &flag[end..])
-        }
-        _ => word.to_owned(),
-    };
-    reason.split(' ').map(field).collect::<Vec<_>>().join(" ")
+/// A fault on this side, which the log explains.
+pub(crate) fn internal() -> Problem {
+    Kind::Internal.with("this is a fault of the server; its log says more")
+}
+
+fn storage_full() -> Problem {
+    Kind::StorageFull.with("there is no space left to store anything; pages can still be looked up")
+}
+
+/// Writes an error to the log, with everything that caused it.
+fn log(error: &Error) {
+    tracing::error!(error = error as &dyn std::error::Error, "a request failed");
 }
 
 /// Seconds after which it is worth trying again.
@@ -174,10 +180,24 @@ mod tests {
     }
 
     #[test]
-    fn values_have_the_names_of_bodies() {
-        let reason = "--min-tokens 9 must not be below --radius 3; a well-known thing - as --chunk-size";
-        let wanted = "min_tokens 9 must not be below radius 3; a well-known thing - as chunk_size";
-        assert_eq!(without_flags(reason), wanted);
-        assert_eq!(without_flags("'a--b' is -- no known  language"), "'a--b' is -- no known  language");
+    fn errors_of_the_library_become_problems_that_name_fields_and_no_paths() {
+        let place = std::path::Path::new("/srv/seen");
+        let io = |kind: std::io::ErrorKind| Error::io(place, "write")(kind.into());
+        for (error, status, detail) in [
+            (Error::invalid("min_tokens", 0, "must be at least 1"), 422, "min_tokens 0: must be at least 1"),
+            (Error::conflict("radius", "this collection has 3"), 409, "radius: this collection has 3"),
+            (Error::Overloaded, 503, "too many pages"),
+            (Error::StoreFull { path: place.into() }, 507, "no space left"),
+            (io(std::io::ErrorKind::StorageFull), 507, "no space left"),
+            (Error::IndexLocked { path: place.into() }, 409, "another program"),
+            (io(std::io::ErrorKind::PermissionDenied), 500, "its log says more"),
+            (Error::bad_input(place, "is not a directory"), 500, "its log says more"),
+            (Error::corrupt(place, "a checksum is wrong"), 500, "its log says more"),
+            (Error::internal("a page without an id"), 500, "its log says more"),
+        ] {
+            let problem = Problem::from(error);
+            assert_eq!(problem.status, status, "{problem:?}");
+            assert!(problem.detail.contains(detail) && !problem.detail.contains("/srv"), "{problem:?}");
+        }
     }
 }

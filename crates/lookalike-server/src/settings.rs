@@ -15,6 +15,9 @@ use crate::collections::CollectionInput;
 /// The port of the service.
 pub const PORT: u16 = 8700;
 
+/// What hyper needs for the head of a request.
+const LEAST_HEAD_BYTES: usize = 8 << 10;
+
 /// Everything about a service.
 #[derive(Debug, Clone)]
 pub struct Settings {
@@ -109,10 +112,8 @@ impl Settings {
     /// With the line and what is wrong there.
     pub fn read(&mut self, path: &Path) -> Result<()> {
         let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
-        let file: File = toml::from_str(&text).map_err(|cause| Error::BadResult {
-            path: path.to_path_buf(),
-            reason: format!("is no configuration of the service:\n{cause}"),
-        })?;
+        let file: File = toml::from_str(&text)
+            .map_err(|cause| Error::bad_input(path, format!("is not a configuration of the service:\n{cause}")))?;
         let beside = path.parent().unwrap_or(Path::new(""));
         set(&mut self.listen, file.listen);
         set(&mut self.hosts, file.hosts);
@@ -147,23 +148,33 @@ impl Settings {
     /// # Errors
     /// With what to change.
     pub fn check(&self) -> Result<()> {
-        let complain = |reason: String| Err(Error::Usage(reason));
         if !self.listen.ip().is_loopback() && self.tokens.is_empty() {
-            return complain(format!(
-                "--listen {}: others can reach this address, so a token is needed: --tokens FILE with lines like 'write SECRET' and 'read SECRET', or the same in LOOKALIKE_TOKENS, separated by commas",
+            let reason = format!(
+                "others can reach {}, so give `tokens`: a file with lines like 'write SECRET' and 'read SECRET', or the same in LOOKALIKE_TOKENS, separated by commas",
                 self.listen
-            ));
+            );
+            return Err(Error::conflict("listen", reason));
         }
         let limits = &self.limits;
-        let times = [limits.request_time, limits.idle_time];
-        if times.iter().any(Duration::is_zero)
-            || [limits.body_bytes, limits.page_bytes, limits.batch_lines, limits.requests, limits.connections]
-                .contains(&0)
-        {
-            return complain("a limit of 0 lets nothing through; leave it out for the default".to_owned());
+        for (name, limit) in [
+            ("limits.body", limits.body_bytes),
+            ("limits.page", limits.page_bytes),
+            ("limits.batch_lines", limits.batch_lines),
+            ("limits.requests", limits.requests),
+            ("limits.connections", limits.connections),
+        ] {
+            if limit == 0 {
+                return Err(Error::invalid(name, limit, "must be at least 1; leave it out for the default"));
+            }
         }
-        if limits.head_bytes < 8192 {
-            return complain("the limit of the head of a request must be at least 8 KiB".to_owned());
+        for (name, time) in [("limits.request_seconds", limits.request_time), ("limits.idle_seconds", limits.idle_time)]
+        {
+            if time.is_zero() {
+                return Err(Error::invalid(name, time.as_secs(), "must be at least 1; leave it out for the default"));
+            }
+        }
+        if limits.head_bytes < LEAST_HEAD_BYTES {
+            return Err(Error::invalid("limits.head", limits.head_bytes, "must be at least 8KiB"));
         }
         Ok(())
     }
@@ -256,11 +267,19 @@ mod tests {
     }
 
     #[test]
+    fn a_limit_that_lets_nothing_through_is_refused_by_its_name() {
+        let mut settings = Settings::new("index".into());
+        settings.limits.requests = 0;
+        let error = settings.check().unwrap_err().to_string();
+        assert!(error.contains("limits.requests") && error.contains("at least 1"), "{error}");
+    }
+
+    #[test]
     fn an_address_that_others_reach_needs_a_token() {
         let mut settings = Settings::new("index".into());
         settings.check().unwrap();
         settings.listen = "0.0.0.0:8700".parse().unwrap();
-        assert!(settings.check().unwrap_err().to_string().contains("--tokens"));
+        assert!(settings.check().unwrap_err().to_string().contains("`tokens`"));
         settings.tokens = Tokens::parse("read aaaaaaaaaaaaaaaa").unwrap();
         settings.check().unwrap();
     }

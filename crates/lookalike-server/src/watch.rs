@@ -18,7 +18,7 @@ use metrics::{Counter, Histogram};
 use crate::Service;
 use crate::access::check_host;
 use crate::pages::within;
-use crate::problem::{Kind, Problem};
+use crate::problem::{Kind, Problem, internal};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const NO_SNIFFING: HeaderName = HeaderName::from_static("x-content-type-options");
@@ -102,7 +102,7 @@ pub(crate) async fn watch(State(service): State<Arc<Service>>, mut request: Requ
             let handled = within(limit, AssertUnwindSafe(next.run(request)).catch_unwind()).await;
             match handled {
                 Ok(Ok(response)) => response,
-                Ok(Err(_)) => Kind::Internal.with("the server's log says more").into_response(),
+                Ok(Err(_)) => internal().into_response(),
                 Err(problem) => problem.into_response(),
             }
         }
