@@ -1,7 +1,6 @@
 //! Methods on labelled data: what they find of the pairs that belong together, and what else.
 //!
-//! The data is not part of the project. It is looked for in `LOOKALIKE_DATA`, else in `shared/data`
-//! beside the project, and unpacked into `target/bench/data`.
+//! The data is not part of the project: `lookalike-test-data` finds it. It is unpacked into `target/bench/data`.
 
 use std::collections::HashMap;
 use std::fs;
@@ -17,6 +16,7 @@ use lookalike::job::dedup::dedup;
 use lookalike::observe::Silent;
 use lookalike::page::{Body, Markup, RawPage};
 use lookalike::text::Scope;
+use lookalike_test_data::labelled_data;
 use serde_json::Value;
 
 use crate::quality::columns;
@@ -256,10 +256,7 @@ pub fn llvm_docs() -> Result<Option<Labelled>> {
 /// # Errors
 /// When the file is there and cannot be read.
 pub fn graded_pairs() -> Result<Option<Vec<(String, String, u64)>>> {
-    let path = data_root().join("webis-s3-pairs-dev.jsonl.xz");
-    if !path.exists() {
-        return Ok(None);
-    }
+    let Some(path) = labelled_data("webis-s3-pairs-dev.jsonl.xz") else { return Ok(None) };
     let output = Command::new("xz").args(["-dc"]).arg(&path).output().context("xz is not installed")?;
     ensure!(output.status.success(), "{}: cannot be unpacked", path.display());
     let lines = std::str::from_utf8(&output.stdout)?.lines();
@@ -321,20 +318,12 @@ fn page(text: &str) -> RawPage<'_> {
     RawPage::new(Body::Text(text.into()), Markup::Text)
 }
 
-fn data_root() -> PathBuf {
-    std::env::var_os("LOOKALIKE_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from)
-}
-
 /// The folder of an archive, unpacked; nothing if the archive is not here.
 ///
 /// # Errors
 /// When the archive is there and cannot be unpacked.
 pub fn unpacked(archive: &str, folder: &str) -> Result<Option<PathBuf>> {
-    let archive = data_root().join(archive);
-    if !archive.exists() {
-        return Ok(None);
-    }
+    let Some(archive) = labelled_data(archive) else { return Ok(None) };
     let target = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../target/bench/data");
     let unpacked = target.join(folder);
     if !unpacked.exists() {

@@ -1,10 +1,9 @@
 //! Recall and precision of the engine against the exact oracle.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
-use std::path::PathBuf;
-
 use lookalike_bench::corpus::{Corpus, CorpusPlan};
 use lookalike_bench::quality::measure;
+use lookalike_test_data::labelled_data;
 
 fn check(texts: &[String], name: &str) {
     let directory = tempfile::tempdir().unwrap();
@@ -30,15 +29,8 @@ fn generated_corpus_with_known_edits() {
     check(&texts, "generated");
 }
 
-/// The folder with the labelled data, if it is there: `LOOKALIKE_DATA`, or `shared/data` beside the
-/// project.
 fn reuters() -> Option<Vec<String>> {
-    let root = std::env::var_os("LOOKALIKE_DATA")
-        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let archive = root.join("reuters21578.tar.zst");
-    if !archive.exists() {
-        return None;
-    }
+    let archive = labelled_data("reuters21578.tar.zst")?;
     let output = std::process::Command::new("sh")
         .arg("-c")
         .arg(r#"zstd -d --long=27 -c "$0" | tar -xO --wildcards '*.sgm'"#)
@@ -57,10 +49,7 @@ fn reuters() -> Option<Vec<String>> {
 
 #[test]
 fn reuters_news_stories() {
-    let Some(texts) = reuters() else {
-        println!("skipped: reuters21578.tar.zst is not here (set LOOKALIKE_DATA to the folder that holds it)");
-        return;
-    };
+    let Some(texts) = reuters() else { return };
     assert!(texts.len() > 15_000, "{} stories", texts.len());
     check(&texts, "reuters21578");
 }

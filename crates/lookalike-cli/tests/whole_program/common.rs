@@ -173,15 +173,3 @@ pub fn write_jsonl(path: &Path, documents: &[Document]) {
     let lines: String = documents.iter().map(Document::json).collect();
     fs::write(path, lines).unwrap();
 }
-
-/// A folder of the shared data, or a word that it is not here.
-pub fn shared_data(folder: &str) -> Option<PathBuf> {
-    let root = std::env::var_os("LOOKALIKE_DATA")
-        .map_or_else(|| Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data"), PathBuf::from);
-    let path = root.join(folder);
-    if path.exists() {
-        return Some(path);
-    }
-    println!("skipped: {folder} is not here (set LOOKALIKE_DATA to the folder that holds it)");
-    None
-}

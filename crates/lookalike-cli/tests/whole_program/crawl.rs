@@ -361,7 +361,7 @@ const SAMPLES: [(&str, u64); 13] = [
 
 #[test]
 fn real_archives_have_as_many_pages_as_were_counted() {
-    let Some(samples) = crate::common::shared_data("warc") else { return };
+    let Some(samples) = lookalike_test_data::labelled_data("warc") else { return };
     let root = tempfile::tempdir().unwrap();
     for (name, pages) in SAMPLES {
         let output = root.path().join(name);

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::{Document, Ran, dedup, documents, fates, lookalike, run, shared_data, summary, table, write_jsonl};
+use crate::common::{Document, Ran, dedup, documents, fates, lookalike, run, summary, table, write_jsonl};
 
 fn ours(arguments: &[&str], directory: &Path) -> Ran {
     run(lookalike().args(arguments).current_dir(directory))
@@ -460,7 +460,7 @@ fn body(html: &str) -> Vec<String> {
 
 #[test]
 fn judgments_of_real_manuals_survive_a_new_frame_and_new_urls() {
-    let Some(archive) = shared_data("llvm-docs-dev.tar.zst") else { return };
+    let Some(archive) = lookalike_test_data::labelled_data("llvm-docs-dev.tar.zst") else { return };
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let unpacked = std::process::Command::new("sh")
