@@ -1,9 +1,11 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
+mod builds;
 mod confirm;
 mod crawl;
 mod evaluation;
 mod hamming;
+mod kernels;
 mod labelled_tables;
 mod peers;
 mod refine;
@@ -54,6 +56,21 @@ enum Command {
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
     },
+    /// The main job with several builds of the program, in turns: user CPU time
+    Builds {
+        /// The programs; the others are compared with the first one
+        #[arg(required = true)]
+        programs: Vec<PathBuf>,
+        /// Documents in the generated file
+        #[arg(long, default_value_t = 88_400)]
+        documents: usize,
+        /// How often each program runs
+        #[arg(long, default_value_t = 5)]
+        rounds: usize,
+        /// Where the corpus and the results go
+        #[arg(long, default_value = "target/bench")]
+        work: PathBuf,
+    },
     /// One job of `crawl`
     #[command(hide = true)]
     CrawlRead {
@@ -90,6 +107,8 @@ enum Command {
     },
     /// What confirms that pages with near fingerprints are near-duplicates, on labelled data
     Confirm,
+    /// The kernels on every vector unit of this machine
+    Kernels,
     /// Every method and option on labelled data, as tables
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
@@ -109,6 +128,7 @@ enum Command {
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Generate { output, documents } => generate(&output, documents),
+        Command::Builds { programs, documents, rounds, work } => builds::run(&programs, documents, rounds, &work),
         Command::Crawl { work } => crawl::run(&work),
         Command::CrawlRead { what, file } => crawl::read(what, &file),
         Command::Hamming(arguments) => hamming::run(&arguments),
@@ -116,6 +136,7 @@ fn main() -> Result<()> {
         Command::Evaluation { work } => evaluation::run(&work),
         Command::Refine { work } => refine::run(&work),
         Command::Confirm => confirm::run(),
+        Command::Kernels => Ok(kernels::run()?),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
         Command::Service(arguments) => service::run(&arguments),

@@ -155,6 +155,9 @@ impl Index {
 
     /// Opens the index in `directory`.
     ///
+    /// Its segments are mapped into memory: no other program may change or shorten them while the index is open.
+    /// (Copying or removing them does no harm, nor does another process that uses the index through this library.)
+    ///
     /// # Errors
     /// When there is none, when a part of it is damaged, or when somebody else writes to it and
     /// `write` is set.

@@ -1,8 +1,9 @@
 //! Which of 64 bytes are ASCII letters or digits, and which are not ASCII at all.
 //!
-//! In: 64 bytes. Out: two sets of 64 bits, the first byte in the lowest bit. Compiled for AVX-512
-//! and AVX2 and for the baseline.
+//! In: 64 bytes. Out: two sets of 64 bits, the first byte in the lowest bit.
 #![allow(unsafe_code)]
+
+use super::vector_unit::{Level, VectorUnit};
 
 /// Bytes that are looked at together.
 pub const LANES: usize = 64;
@@ -20,18 +21,25 @@ pub struct ByteClasses {
 #[inline]
 #[must_use]
 pub fn byte_classes(bytes: &[u8; LANES]) -> ByteClasses {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if std::arch::is_x86_feature_detected!("avx512bw") {
-            // SAFETY: the CPU has the feature the function is compiled for.
-            return unsafe { avx512(bytes) };
-        }
-        if std::arch::is_x86_feature_detected!("avx2") {
-            // SAFETY: as above.
-            return unsafe { avx2(bytes) };
-        }
+    byte_classes_on(VectorUnit::widest(), bytes)
+}
+
+/// Classifies on the given unit.
+#[inline]
+#[must_use]
+pub fn byte_classes_on(unit: VectorUnit, bytes: &[u8; LANES]) -> ByteClasses {
+    match unit.level() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the unit stands for a CPU that has the features.
+        Level::Avx512 | Level::Avx512Popcnt => unsafe { avx512(bytes) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx2 => unsafe { avx2(bytes) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Level::Neon => unsafe { neon(bytes) },
+        _ => byte_classes_scalar(bytes),
     }
-    byte_classes_scalar(bytes)
 }
 
 /// The definition, in plain Rust for any machine.
@@ -83,23 +91,70 @@ fn avx2(bytes: &[u8; LANES]) -> ByteClasses {
     classes
 }
 
+#[cfg(target_arch = "aarch64")]
+#[target_feature(enable = "neon")]
+fn neon(bytes: &[u8; LANES]) -> ByteClasses {
+    use std::arch::aarch64::{
+        uint8x16_t, vandq_u8, vcgeq_u8, vcltq_u8, vdupq_n_u8, vgetq_lane_u64, vld1q_u8, vorrq_u8, vpaddq_u8,
+        vreinterpretq_u64_u8, vsubq_u8,
+    };
+    const BIT_OF_LANE: [u8; 16] = [1, 2, 4, 8, 16, 32, 64, 128, 1, 2, 4, 8, 16, 32, 64, 128];
+    // SAFETY: the array has 16 bytes.
+    let bit_of_lane = unsafe { vld1q_u8(BIT_OF_LANE.as_ptr()) };
+    // One bit of each of 64 bytes, which are all ones or all zeros: adding neighbours thrice gathers eight.
+    let bits = |[a, b, c, d]: [uint8x16_t; 4]| {
+        let low = vpaddq_u8(vandq_u8(a, bit_of_lane), vandq_u8(b, bit_of_lane));
+        let high = vpaddq_u8(vandq_u8(c, bit_of_lane), vandq_u8(d, bit_of_lane));
+        let all = vpaddq_u8(low, high);
+        vgetq_lane_u64::<0>(vreinterpretq_u64_u8(vpaddq_u8(all, all)))
+    };
+    let word_bytes = |input: uint8x16_t| {
+        let folded = vorrq_u8(input, vdupq_n_u8(0x20));
+        let letters = vcltq_u8(vsubq_u8(folded, vdupq_n_u8(b'a')), vdupq_n_u8(26));
+        let digits = vcltq_u8(vsubq_u8(input, vdupq_n_u8(b'0')), vdupq_n_u8(10));
+        vorrq_u8(letters, digits)
+    };
+    let wide_bytes = |input: uint8x16_t| vcgeq_u8(input, vdupq_n_u8(0x80));
+    let quarters = bytes.as_chunks::<16>().0;
+    // SAFETY: a quarter has 16 bytes.
+    let load = |at: usize| unsafe { vld1q_u8(quarters[at].as_ptr()) };
+    let (a, b, c, d) = (load(0), load(1), load(2), load(3));
+    ByteClasses {
+        word: bits([word_bytes(a), word_bytes(b), word_bytes(c), word_bytes(d)]),
+        wide: bits([wide_bytes(a), wide_bytes(b), wide_bytes(c), wide_bytes(d)]),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn check(bytes: &[u8; LANES]) {
+        let expected = byte_classes_scalar(bytes);
+        for unit in VectorUnit::available() {
+            assert_eq!(byte_classes_on(unit, bytes), expected, "{unit}, {bytes:?}");
+        }
+    }
 
     #[test]
     fn every_byte_in_every_lane_is_classified_as_defined() {
-        for shift in 0..=255u8 {
-            let mut bytes = [0u8; LANES];
-            for (at, byte) in (0u8..).zip(&mut bytes) {
-                *byte = at.wrapping_mul(37).wrapping_add(shift);
+        for value in 0..=255u8 {
+            for lane in 0..LANES {
+                for others in [0, b'm', 0xff] {
+                    let mut bytes = [others; LANES];
+                    bytes[lane] = value;
+                    check(&bytes);
+                }
             }
-            let expected = byte_classes_scalar(&bytes);
-            assert_eq!(byte_classes(&bytes), expected);
-            #[cfg(target_arch = "x86_64")]
-            if std::arch::is_x86_feature_detected!("avx2") {
-                // SAFETY: the CPU has AVX2.
-                assert_eq!(unsafe { avx2(&bytes) }, expected);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn every_unit_equals_the_definition_from_any_address(bytes in prop::collection::vec(any::<u8>(), LANES..200)) {
+            for window in bytes.windows(LANES) {
+                check(window.first_chunk().expect("a window of 64 bytes"));
             }
         }
     }

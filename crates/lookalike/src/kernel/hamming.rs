@@ -1,11 +1,19 @@
 //! Which of many bit strings differ from one in few places.
 //!
-//! In: strings, as words or packed without gaps. Out: the positions of those within a distance. The
-//! same question for AVX-512 with its count of set bits, for machines that count bits in one
-//! instruction, and in plain Rust.
+//! In: strings, as words or packed without gaps. Out: the positions of those within a distance. Packed
+//! numbers are looked at in groups of eight, which start at a byte whatever the width.
 #![allow(unsafe_code)]
 
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+#[cfg(target_arch = "aarch64")]
+mod neon;
+
 use std::ops::Range;
+
+use super::vector_unit::{Level, VectorUnit};
 
 /// Numbers of `width` bits each, one behind the other, the lowest bit first.
 #[derive(Debug, Clone, Copy)]
@@ -63,39 +71,58 @@ pub fn word_at(bytes: &[u8], byte: usize) -> u64 {
 /// Appends the positions in `rows` of the numbers that differ from `query` in at most `radius` bits,
 /// ascending, on the widest vector unit of this machine.
 pub fn near_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, found: &mut Vec<u32>) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if has_avx512() {
-            // SAFETY: the CPU has the features the function is compiled for.
-            unsafe { avx512_packed(packed, rows, query, radius, found) };
-            return;
-        }
-        if std::arch::is_x86_feature_detected!("popcnt") {
-            // SAFETY: as above.
-            unsafe { popcnt_packed(packed, rows, query, radius, found) };
-            return;
-        }
+    near_packed_on(VectorUnit::widest(), packed, rows, query, radius, found);
+}
+
+/// As [`near_packed`], on the given unit.
+pub fn near_packed_on(
+    unit: VectorUnit,
+    packed: Packed<'_>,
+    rows: Range<u32>,
+    query: u64,
+    radius: u32,
+    found: &mut Vec<u32>,
+) {
+    match unit.level() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the unit stands for a CPU that has the features.
+        Level::Avx512Popcnt => unsafe { avx512::near_packed(packed, rows, query, radius, found) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above; a unit with AVX-512 has AVX2, too.
+        Level::Avx512 | Level::Avx2 => unsafe { avx2::near_packed(packed, rows, query, radius, found) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Popcnt => unsafe { popcnt_packed(packed, rows, query, radius, found) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Level::Neon => unsafe { neon::near_packed(packed, rows, query, radius, found) },
+        _ => near_packed_scalar(packed, rows, query, radius, found),
     }
-    near_packed_scalar(packed, rows, query, radius, found);
 }
 
 /// Appends the positions of every query and every row that differ in at most `radius` bits, in order, on the
 /// widest vector unit of this machine.
 pub fn near_pairs(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32, u32)>) {
-    #[cfg(target_arch = "x86_64")]
-    {
-        if has_avx512() {
-            // SAFETY: the CPU has the features the function is compiled for.
-            unsafe { avx512_pairs(queries, rows, radius, found) };
-            return;
-        }
-        if std::arch::is_x86_feature_detected!("popcnt") {
-            // SAFETY: as above.
-            unsafe { popcnt_pairs(queries, rows, radius, found) };
-            return;
-        }
+    near_pairs_on(VectorUnit::widest(), queries, rows, radius, found);
+}
+
+/// As [`near_pairs`], on the given unit.
+pub fn near_pairs_on(unit: VectorUnit, queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32, u32)>) {
+    match unit.level() {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: the unit stands for a CPU that has the features.
+        Level::Avx512Popcnt => unsafe { avx512::near_pairs(queries, rows, radius, found) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx512 | Level::Avx2 => unsafe { avx2::near_pairs(queries, rows, radius, found) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Popcnt => unsafe { popcnt_pairs(queries, rows, radius, found) },
+        #[cfg(target_arch = "aarch64")]
+        // SAFETY: as above.
+        Level::Neon => unsafe { neon::near_pairs(queries, rows, radius, found) },
+        _ => near_pairs_scalar(queries, rows, radius, found),
     }
-    near_pairs_scalar(queries, rows, radius, found);
 }
 
 /// The definition of [`near_packed`], in plain Rust for any machine.
@@ -121,12 +148,6 @@ pub fn near_pairs_scalar(queries: &[u64], rows: &[u64], radius: u32, found: &mut
 }
 
 #[cfg(target_arch = "x86_64")]
-fn has_avx512() -> bool {
-    use std::arch::is_x86_feature_detected as has;
-    has!("avx512f") && has!("avx512bw") && has!("avx512vbmi") && has!("avx512vpopcntdq")
-}
-
-#[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "popcnt")]
 fn popcnt_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, found: &mut Vec<u32>) {
     near_packed_scalar(packed, rows, query, radius, found);
@@ -138,103 +159,59 @@ fn popcnt_pairs(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32
     near_pairs_scalar(queries, rows, radius, found);
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512bw,avx512vbmi,avx512vpopcntdq,popcnt")]
-#[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)] // bits are bits; lanes are few
-fn avx512_packed(packed: Packed<'_>, rows: Range<u32>, query: u64, radius: u32, found: &mut Vec<u32>) {
-    use std::arch::x86_64::{
-        _mm512_and_si512, _mm512_cmple_epu64_mask, _mm512_loadu_si512, _mm512_permutexvar_epi8, _mm512_popcnt_epi64,
-        _mm512_set1_epi64, _mm512_srlv_epi64, _mm512_xor_si512,
-    };
-    if rows.is_empty() {
-        return;
+/// Groups of eight that hold `rows`, of which there are some.
+#[inline]
+fn groups(rows: &Range<u32>) -> std::ops::RangeInclusive<u32> {
+    rows.start / 8..=(rows.end - 1) / 8
+}
+
+/// A bit for each number of a group that is near, one by one: for groups at the very end of the bytes.
+#[cold]
+fn near_in_group(packed: Packed<'_>, group: u32, query: u64, radius: u32) -> u8 {
+    (0..8).fold(0, |near, lane| {
+        let number = packed.get(group as usize * 8 + lane);
+        near | u8::from((number ^ query).count_ones() <= radius) << lane
+    })
+}
+
+/// Appends the numbers of a group whose bits are set in `near`, as far as they are in `rows`.
+#[inline]
+fn emit_group(group: u32, mut near: u8, rows: &Range<u32>, found: &mut Vec<u32>) {
+    if group == rows.start / 8 {
+        near &= u8::MAX << (rows.start % 8);
     }
-    // Eight numbers of `width` bits are `width` bytes, so that every group of eight starts at a byte,
-    // and where its numbers lie in it is the same for all groups.
-    let mut order = [0u8; 64];
-    let mut shifts = [0u64; 8];
-    for lane in 0..8 {
-        let bit = lane * packed.width as usize;
-        shifts[lane] = (bit % 8) as u64;
-        for byte in 0..8 {
-            order[lane * 8 + byte] = (bit / 8 + byte).min(63) as u8;
-        }
+    if group == (rows.end - 1) / 8 {
+        near &= u8::MAX >> (7 - (rows.end - 1) % 8);
     }
-    // SAFETY: both arrays have 64 bytes.
-    let (order, shifts) =
-        unsafe { (_mm512_loadu_si512(order.as_ptr().cast()), _mm512_loadu_si512(shifts.as_ptr().cast())) };
-    let mask = _mm512_set1_epi64(packed.mask() as i64);
-    let query_lanes = _mm512_set1_epi64(query as i64);
-    let most = _mm512_set1_epi64(i64::from(radius));
-    let (first, last) = (rows.start / 8, (rows.end - 1) / 8);
-    for group in first..=last {
-        let from = group as usize * packed.width as usize;
-        let mut near: u8;
-        if let Some(window) = packed.bytes.get(from..from + 64) {
-            // SAFETY: the window has 64 bytes.
-            let window = unsafe { _mm512_loadu_si512(window.as_ptr().cast()) };
-            let numbers = _mm512_and_si512(_mm512_srlv_epi64(_mm512_permutexvar_epi8(order, window), shifts), mask);
-            near = _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(numbers, query_lanes)), most);
-        } else {
-            near = 0;
-            for lane in 0..8u32 {
-                let number = packed.get((group * 8 + lane) as usize);
-                near |= u8::from((number ^ query).count_ones() <= radius) << lane;
-            }
-        }
-        if group == first {
-            near &= u8::MAX << (rows.start % 8);
-        }
-        if group == last {
-            near &= u8::MAX >> (7 - (rows.end - 1) % 8);
-        }
-        while near != 0 {
-            found.push(group * 8 + near.trailing_zeros());
-            near &= near - 1;
-        }
+    while near != 0 {
+        found.push(group * 8 + near.trailing_zeros());
+        near &= near - 1;
     }
 }
 
-#[cfg(target_arch = "x86_64")]
-#[target_feature(enable = "avx512f,avx512vpopcntdq,popcnt")]
-#[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)] // bits are bits; rows are 32 bits
-fn avx512_pairs(queries: &[u64], rows: &[u64], radius: u32, found: &mut Vec<(u32, u32)>) {
-    use std::arch::x86_64::{
-        _mm512_cmple_epu64_mask, _mm512_loadu_si512, _mm512_mask_cmple_epu64_mask, _mm512_maskz_loadu_epi64,
-        _mm512_popcnt_epi64, _mm512_set1_epi64, _mm512_xor_si512,
-    };
-    let most = _mm512_set1_epi64(i64::from(radius));
-    let (groups, rest) = rows.as_chunks::<8>();
-    let rest_lanes = (1u8 << rest.len()) - 1;
-    for (query_at, &query) in (0..).zip(queries) {
-        let query = _mm512_set1_epi64(query as i64);
-        let mut tell = |group: u32, mut near: u8| {
-            while near != 0 {
-                found.push((query_at, group * 8 + near.trailing_zeros()));
-                near &= near - 1;
-            }
-        };
-        let near = |lanes: &[u64; 8]| {
-            // SAFETY: a group has 64 bytes.
-            let lanes = unsafe { _mm512_loadu_si512(lanes.as_ptr().cast()) };
-            _mm512_cmple_epu64_mask(_mm512_popcnt_epi64(_mm512_xor_si512(lanes, query)), most)
-        };
-        // Four groups at a time: nothing is near in almost all of them.
-        let (fours, single) = groups.as_chunks::<4>();
-        for (four, [a, b, c, d]) in (0u32..).zip(fours) {
-            let all = [near(a), near(b), near(c), near(d)];
-            if all != [0; 4] {
-                (0..).zip(all).for_each(|(at, near)| tell(four * 4 + at, near));
-            }
-        }
-        for (at, lanes) in (fours.len() as u32 * 4..).zip(single) {
-            tell(at, near(lanes));
-        }
-        if rest_lanes != 0 {
-            // SAFETY: only the lanes that are in the rest are loaded.
-            let lanes = unsafe { _mm512_maskz_loadu_epi64(rest_lanes, rest.as_ptr().cast()) };
-            let distance = _mm512_popcnt_epi64(_mm512_xor_si512(lanes, query));
-            tell(groups.len() as u32, _mm512_mask_cmple_epu64_mask(rest_lanes, distance, most));
+/// Where the numbers of a group lie, for units that shuffle bytes within 16: two numbers at a time.
+struct PairPlaces {
+    /// Where the 16 bytes of each two numbers start.
+    starts: [usize; 4],
+    /// Which of the 16 bytes go where: eight for each number.
+    orders: [[u8; 16]; 4],
+    /// By how many bits the numbers are to be shifted down.
+    shifts: [u64; 8],
+    /// Bytes from the start of a group that are looked at; at most 64.
+    bytes: usize,
+}
+
+impl PairPlaces {
+    #[allow(clippy::cast_possible_truncation)] // below 16, as a number ends within eight bytes of its first
+    fn new(width: u32) -> PairPlaces {
+        let width = width as usize;
+        let starts = std::array::from_fn(|pair| pair * 2 * width / 8);
+        let byte = |pair: usize, at: usize| (pair * 2 + at / 8) * width / 8 - starts[pair] + at % 8;
+        PairPlaces {
+            starts,
+            orders: std::array::from_fn(|pair| std::array::from_fn(|at| byte(pair, at) as u8)),
+            shifts: std::array::from_fn(|lane| (lane * width % 8) as u64),
+            bytes: starts[3] + 16,
         }
     }
 }
@@ -277,10 +254,13 @@ mod tests {
             }
             let near = |at: &u32| (numbers[*at as usize] ^ query).count_ones() <= radius;
             let expected: Vec<u32> = rows.clone().filter(near).collect();
-            for kernel in [near_packed, near_packed_scalar] {
-                let mut found = Vec::new();
-                kernel(packed, rows.clone(), query, radius, &mut found);
-                prop_assert_eq!(&found, &expected);
+            let mut found = Vec::new();
+            near_packed_scalar(packed, rows.clone(), query, radius, &mut found);
+            prop_assert_eq!(&found, &expected);
+            for unit in VectorUnit::available() {
+                found.clear();
+                near_packed_on(unit, packed, rows.clone(), query, radius, &mut found);
+                prop_assert_eq!(&found, &expected, "{}, width {}", unit, width);
             }
             let queries = [query, !query, numbers[0]];
             let mut expected = Vec::new();
@@ -288,20 +268,54 @@ mod tests {
                 let near = (0..count).filter(|&at| (numbers[at as usize] ^ query).count_ones() <= radius);
                 expected.extend(near.map(|at| (query_at, at)));
             }
-            for kernel in [near_pairs, near_pairs_scalar] {
-                let mut found = Vec::new();
-                kernel(&queries, &numbers, radius, &mut found);
-                prop_assert_eq!(&found, &expected);
+            let mut found = Vec::new();
+            near_pairs_scalar(&queries, &numbers, radius, &mut found);
+            prop_assert_eq!(&found, &expected);
+            for unit in VectorUnit::available() {
+                found.clear();
+                near_pairs_on(unit, &queries, &numbers, radius, &mut found);
+                prop_assert_eq!(&found, &expected, "{}", unit);
             }
         }
 
         #[test]
         fn rows_behind_the_bytes_are_zero(bytes in prop::collection::vec(any::<u8>(), 0..100), width in 1u32..=WIDEST_PACKED) {
             let packed = Packed::new(&bytes, width);
-            let mut found = Vec::new();
-            near_packed(packed, 0..1000, 0, 64, &mut found);
-            prop_assert_eq!(found.len(), 1000);
+            for unit in VectorUnit::available() {
+                let mut found = Vec::new();
+                near_packed_on(unit, packed, 0..1000, 0, 64, &mut found);
+                prop_assert_eq!(found.len(), 1000);
+            }
             prop_assert_eq!(packed.get(1000), 0);
+        }
+    }
+
+    #[test]
+    fn every_number_of_rows_on_every_unit_from_any_address() {
+        let numbers: Vec<u64> = (0..210u64).map(|n| n.wrapping_mul(0x9e37_79b9_7f4a_7c15)).collect();
+        let bytes: Vec<u8> = numbers.iter().flat_map(|number| number.to_le_bytes()).collect();
+        let query = numbers[40];
+        for length in 0..=200u32 {
+            let rows = &numbers[length as usize % 9..][..length as usize];
+            for radius in [0, 28, 64, 255, 256, u32::MAX] {
+                let mut expected = Vec::new();
+                near_pairs_scalar(&[query, 0], rows, radius, &mut expected);
+                for unit in VectorUnit::available() {
+                    let mut found = Vec::new();
+                    near_pairs_on(unit, &[query, 0], rows, radius, &mut found);
+                    assert_eq!(found, expected, "{unit}, {length} rows, radius {radius}");
+                }
+            }
+            for width in [1, 7, 8, 9, 31, 33, 56, WIDEST_PACKED, 64] {
+                let packed = Packed::new(&bytes[length as usize % 5..], width);
+                let mut expected = Vec::new();
+                near_packed_scalar(packed, length % 3..length, query, 30, &mut expected);
+                for unit in VectorUnit::available() {
+                    let mut found = Vec::new();
+                    near_packed_on(unit, packed, length % 3..length, query, 30, &mut found);
+                    assert_eq!(found, expected, "{unit}, {length} rows of width {width}");
+                }
+            }
         }
     }
 }

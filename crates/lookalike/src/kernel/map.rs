@@ -9,21 +9,25 @@ use memmap2::Mmap;
 
 /// The bytes of a file, paged in as they are touched.
 #[derive(Debug)]
-pub struct Map(Mmap);
+pub(crate) struct MappedFile(Mmap);
 
-impl Map {
-    /// Maps a whole file, which nobody may change or shorten while it is mapped.
+impl MappedFile {
+    /// Maps a whole file.
     ///
     /// # Errors
     /// When the system cannot map it.
-    pub fn open(file: &File) -> io::Result<Map> {
-        // SAFETY: the files that are mapped are written once, under another name, and only ever
-        // removed afterwards, which leaves the mapping intact.
-        unsafe { Mmap::map(file) }.map(Map)
+    ///
+    /// # Safety
+    /// Nobody may change or shorten the file while it is mapped: its bytes are read as a plain slice, and
+    /// reading what was cut off ends the process. Removing it and renaming another over it are fine, as
+    /// both leave the mapped file as it is. The system offers no way to check this; whoever wrote the file must know it.
+    pub(crate) unsafe fn open(file: &File) -> io::Result<MappedFile> {
+        // SAFETY: the caller promises that nobody changes the file.
+        unsafe { Mmap::map(file) }.map(MappedFile)
     }
 }
 
-impl Deref for Map {
+impl Deref for MappedFile {
     type Target = [u8];
 
     fn deref(&self) -> &[u8] {

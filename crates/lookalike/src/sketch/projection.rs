@@ -21,7 +21,7 @@ impl Projection {
         let mut state = seed ^ 0x70_726f_6a65_6374;
         let mut draw = || next_random(&mut state);
         let mixers = (0..bits.div_ceil(64))
-            .map(|_| Mixer { low: draw() >> 32 | 1, high: draw() >> 32 | 1, offset: draw() })
+            .map(|_| Mixer { low: halves(draw())[1] | 1, high: halves(draw())[1] | 1, offset: draw() })
             .collect();
         Projection { mixers, bits }
     }

@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::kernel::{Map, word_at};
+use crate::kernel::{MappedFile, word_at};
 
 /// The first and the last bytes of a segment.
 const MAGIC: &[u8; 8] = b"LKALSEG\n";
@@ -184,7 +184,7 @@ pub(crate) fn seal(bytes: &[u8]) -> Vec<u8> {
 
 /// Where the bytes are.
 enum Bytes {
-    Mapped(Map),
+    Mapped(MappedFile),
     Memory(Vec<u8>),
 }
 
@@ -232,14 +232,18 @@ fn to_usize(value: u64) -> usize {
 }
 
 impl SegmentFile {
-    /// Maps the segment at `path`.
+    /// Maps the segment at `path`, which no other program may change while it is open.
+    #[allow(unsafe_code)] // the one place that knows how the mapped files were made
     pub(crate) fn open<M: DeserializeOwned>(path: &Path) -> Result<(Arc<SegmentFile>, M)> {
         let file = File::open(path).map_err(Error::io(path, "open"))?;
         let length = file.metadata().map_err(Error::io(path, "open"))?.len();
         if length == 0 {
             return Err(bad(path, "is empty, so it was never finished"));
         }
-        let map = Map::open(&file).map_err(Error::io(path, "map"))?;
+        // SAFETY: a segment is written once, in a directory of its own that only the holder of the index's lock
+        // writes to, and gets its name here when it is complete. From then on this program only ever removes it;
+        // no name is given twice. The documentation of `Index::open` asks the same of other programs.
+        let map = unsafe { MappedFile::open(&file) }.map_err(Error::io(path, "map"))?;
         SegmentFile::parse(Bytes::Mapped(map), path)
     }
 
