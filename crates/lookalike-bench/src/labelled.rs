@@ -15,6 +15,7 @@ use lookalike::job::compare::by_config;
 use lookalike::job::dedup::dedup;
 use lookalike::observe::Silent;
 use lookalike::page::{Body, Markup, RawPage};
+use lookalike::report::files;
 use lookalike::text::Scope;
 use lookalike_test_data::labelled_data;
 use serde_json::Value;
@@ -136,7 +137,7 @@ pub fn pair_counts(set: &Labelled, config: &Config) -> Result<(PairCounts, HashM
     let seconds = started.elapsed().as_secs_f64();
 
     let mut members: HashMap<String, Vec<String>> = HashMap::new();
-    for mut row in columns(&options.output.join("pages.parquet"), &["id", "identity"])? {
+    for mut row in columns(&options.output.join(files::PAGES.parquet), &["id", "identity"])? {
         let identity = row.swap_remove(1);
         members.entry(identity).or_default().push(row.swap_remove(0));
     }
@@ -146,7 +147,7 @@ pub fn pair_counts(set: &Labelled, config: &Config) -> Result<(PairCounts, HashM
             same[at + 1..].iter().for_each(|right| counter.add(left, right));
         }
     }
-    for row in columns(&options.output.join("pairs.parquet"), &["left", "right"])? {
+    for row in columns(&options.output.join(files::PAIRS.parquet), &["left", "right"])? {
         for left in &members[&row[0]] {
             members[&row[1]].iter().for_each(|right| counter.add(left, right));
         }

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use lookalike::report::files;
 use serde_json::Value;
 
 /// Runs a command and prints what it cost as JSON, in Python because the standard library there
@@ -55,7 +56,7 @@ pub(crate) fn run(documents: usize, work: &Path, alone: bool) -> Result<()> {
     let engine_text = engine.to_string_lossy();
     let dedup = [engine_text.as_ref(), "dedup", corpus_text.as_ref(), "--output", output_text.as_ref()];
     let mut row = measure("python3", "lookalike dedup, verified, all files written", &dedup, &corpus, megabytes)?;
-    let summary: Value = serde_json::from_slice(&fs::read(output.join("summary.json"))?)?;
+    let summary: Value = serde_json::from_slice(&fs::read(output.join(files::SUMMARY))?)?;
     row.found = format!("{} dropped", summary["dropped"]);
     rows.push(row);
     if !alone {

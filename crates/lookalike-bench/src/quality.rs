@@ -10,6 +10,7 @@ use lookalike::config::Config;
 use lookalike::job::RunOptions;
 use lookalike::job::dedup::dedup;
 use lookalike::observe::Silent;
+use lookalike::report::files;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::oracle::{OraclePair, all_pairs};
@@ -68,7 +69,7 @@ pub fn measure(texts: &[String], threshold: f64, directory: &Path) -> Result<Qua
 /// The pairs of a result whose ids are numbers, with identity sets spelled out.
 fn pairs_of(output: &Path) -> Result<HashSet<(usize, usize)>> {
     let mut members: HashMap<usize, Vec<usize>> = HashMap::new();
-    for row in columns(&output.join("pages.parquet"), &["id", "identity", "tokens"])? {
+    for row in columns(&output.join(files::PAGES.parquet), &["id", "identity", "tokens"])? {
         members.entry(row[1].parse()?).or_default().push(row[0].parse()?);
     }
     let mut pairs = HashSet::new();
@@ -77,7 +78,7 @@ fn pairs_of(output: &Path) -> Result<HashSet<(usize, usize)>> {
             pairs.extend(set[at + 1..].iter().map(|&right| (left.min(right), left.max(right))));
         }
     }
-    for row in columns(&output.join("pairs.parquet"), &["left", "right"])? {
+    for row in columns(&output.join(files::PAIRS.parquet), &["left", "right"])? {
         let (left, right): (usize, usize) = (row[0].parse()?, row[1].parse()?);
         for &a in &members[&left] {
             pairs.extend(members[&right].iter().map(|&b| (a.min(b), a.max(b))));
@@ -90,7 +91,7 @@ fn pairs_of(output: &Path) -> Result<HashSet<(usize, usize)>> {
 fn similarities_agree(output: &Path, expected: &[OraclePair]) -> Result<()> {
     let exact: HashMap<(usize, usize), f64> =
         expected.iter().map(|pair| ((pair.left, pair.right), pair.similarity)).collect();
-    for row in columns(&output.join("pairs.parquet"), &["left", "right", "similarity"])? {
+    for row in columns(&output.join(files::PAIRS.parquet), &["left", "right", "similarity"])? {
         let key: (usize, usize) = (row[0].parse()?, row[1].parse()?);
         let (found, known) = (row[2].parse::<f64>()?, exact.get(&(key.0.min(key.1), key.0.max(key.1))));
         anyhow::ensure!(

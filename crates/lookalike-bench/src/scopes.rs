@@ -9,6 +9,7 @@ use lookalike::config::{Config, Method};
 use lookalike::job::RunOptions;
 use lookalike::job::dedup::dedup;
 use lookalike::observe::Silent;
+use lookalike::report::files;
 use lookalike::text::Scope;
 
 use crate::labelled::{Labelled, PairCounts};
@@ -102,7 +103,7 @@ fn found(set: &Labelled, config: &Config) -> Result<(Vec<FoundPair>, u64)> {
     let options = RunOptions { threads: 2, ..RunOptions::new(vec![input], output.path().join("out")) };
     let summary = dedup(config, &options, &Silent)?.summary;
     let mut members: HashMap<String, Vec<String>> = HashMap::new();
-    for mut row in columns(&options.output.join("pages.parquet"), &["id", "identity"])? {
+    for mut row in columns(&options.output.join(files::PAGES.parquet), &["id", "identity"])? {
         let identity = row.swap_remove(1);
         members.entry(identity).or_default().push(row.swap_remove(0));
     }
@@ -121,7 +122,7 @@ fn found(set: &Labelled, config: &Config) -> Result<(Vec<FoundPair>, u64)> {
         Method::Minhash | Method::Bloom | Method::Spotsigs => "similarity",
         _ => "score",
     };
-    for row in columns(&options.output.join("pairs.parquet"), &["left", "right", unit])? {
+    for row in columns(&options.output.join(files::PAIRS.parquet), &["left", "right", unit])? {
         let value: f64 = row[2].parse()?;
         let value = if config.method == Method::Simhash { -value } else { value };
         for left in &members[&row[0]] {

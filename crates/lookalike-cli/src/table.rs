@@ -5,6 +5,7 @@ use std::path::Path;
 
 use lookalike::error::Error;
 use lookalike::job::dedup::Outcome;
+use lookalike::report::files;
 
 use crate::args::TalkingArguments;
 
@@ -51,7 +52,7 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
             out,
             "{} records were skipped; all are listed in {}",
             thousands(skipped),
-            outcome.output.join("skipped.jsonl").display()
+            outcome.output.join(files::SKIPPED).display()
         )?;
         for (record, count) in
             outcome.skipped_examples.iter().map(|record| (record, summary.skipped[record.kind.name()]))
@@ -114,6 +115,6 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         "\n  {} in {}; look at {}",
         outcome.output.display(),
         duration(seconds),
-        outcome.output.join("report.html").display()
+        outcome.output.join(files::REPORT).display()
     )
 }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use lookalike::config::{Config, Method};
+use lookalike::report::files;
 use lookalike::transfer::{OnConflict, Report, TransferOptions, transfer};
 
 use crate::Ending;
@@ -111,5 +112,6 @@ fn print(out: &mut impl Write, report: &Report, arguments: &TransferArguments) -
             )?;
         }
     }
-    writeln!(out, "\n{} holds qrels.txt, mapping.parquet and report.html", arguments.output.display())
+    let (judgments, mapping, page) = (files::QRELS, files::MAPPING.parquet, files::REPORT);
+    writeln!(out, "\n{} holds {judgments}, {mapping} and {page}", arguments.output.display())
 }

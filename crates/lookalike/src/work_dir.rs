@@ -10,6 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
+use crate::report::files;
+use crate::report::sinks::result_files;
 
 /// The name of the work directory inside the output directory.
 pub const WORK: &str = ".lookalike-work";
@@ -17,28 +19,6 @@ pub const WORK: &str = ".lookalike-work";
 pub(crate) const READ_PREFIX: &str = "read-";
 /// The file among them that says which job they belong to.
 pub(crate) const READ_KEY: &str = "read-key";
-/// What a result consists of, in the order in which it is put into place; the last one makes it
-/// whole.
-pub const RESULT_FILES: [&str; 15] = [
-    "pages.parquet",
-    "clusters.parquet",
-    "pairs.parquet",
-    "near_misses.parquet",
-    "pages.jsonl",
-    "clusters.jsonl",
-    "pairs.jsonl",
-    "near_misses.jsonl",
-    "kept",
-    "skipped.jsonl",
-    "run.json",
-    "report.html",
-    "against.parquet",
-    "against.jsonl",
-    "summary.json",
-];
-/// The same for judgments that were carried over.
-pub const TRANSFER_FILES: [&str; 5] =
-    ["qrels.txt", "mapping.parquet", "conflicts.jsonl", "report.html", "summary.json"];
 
 /// An output directory that this run holds.
 #[derive(Debug)]
@@ -51,8 +31,8 @@ pub struct WorkDir {
     holds_result: bool,
     /// Whether there is something that a later run could go on with.
     can_resume: AtomicBool,
-    /// What the result consists of.
-    files: &'static [&'static str],
+    /// What the result may consist of, in the order in which it is put into place.
+    files: Vec<&'static str>,
     /// Held while we live.
     _lock: File,
 }
@@ -64,24 +44,24 @@ impl WorkDir {
     /// # Errors
     /// If it holds something else, another run is in it, or it cannot be written.
     pub fn open(output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
-        WorkDir::open_for(&RESULT_FILES, output, force, resume)
+        WorkDir::open_for(result_files(), output, force, resume)
     }
 
-    /// The same for a result that consists of other files.
+    /// The same for a result that consists of other files; the last of them makes it complete.
     ///
     /// # Errors
     /// As [`open`](Self::open).
-    pub fn open_for(files: &'static [&'static str], output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
+    pub fn open_for(files: Vec<&'static str>, output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
         let exists = output.exists();
         if exists && !output.is_dir() {
             let reason = "exists and is no directory; choose another --output".to_owned();
             return Err(Error::BadResult { path: output.to_path_buf(), reason });
         }
-        let holds_result = exists && is_ours(output, files)?;
+        let holds_result = exists && is_ours(output, &files)?;
         if exists && !holds_result && !force {
             return Err(Error::OutputNotOurs { path: output.to_path_buf() });
         }
-        if exists && !holds_result && output.join("kept").exists() {
+        if exists && !holds_result && output.join(files::KEPT).exists() {
             let reason =
                 "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another --output";
             return Err(Error::BadResult { path: output.to_path_buf(), reason: reason.to_owned() });
@@ -147,9 +127,9 @@ impl WorkDir {
     /// When something cannot be renamed.
     pub fn publish(self) -> Result<()> {
         if self.holds_result {
-            remove(&self.output.join("summary.json"))?;
+            remove(&self.output.join(files::SUMMARY))?;
         }
-        for name in self.files {
+        for name in &self.files {
             let (from, to) = (self.work.join(name), self.output.join(name));
             if from.exists() || self.holds_result {
                 remove(&to)?;
@@ -184,11 +164,12 @@ fn is_ours(output: &Path, files: &[&str]) -> Result<bool> {
         names.push(entry.map_err(Error::io(output, "read"))?.file_name().to_string_lossy().into_owned());
     }
     let known = |name: &String| name == WORK || files.contains(&name.as_str());
-    let signed = fs::read(output.join("summary.json")).is_ok_and(|bytes| {
+    let signed = fs::read(output.join(files::SUMMARY)).is_ok_and(|bytes| {
         serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|summary| summary.get("lookalike").is_some())
     });
     // A result of the other kind is not to be replaced by one of this.
-    let other = if files.contains(&"mapping.parquet") { "clusters.parquet" } else { "mapping.parquet" };
+    let (clusters, mapping) = (files::CLUSTERS.parquet, files::MAPPING.parquet);
+    let other = if files.contains(&mapping) { clusters } else { mapping };
     let signed = signed && !names.iter().any(|name| name == other);
     Ok(names.is_empty() || signed || (names.iter().any(|name| name == WORK) && names.iter().all(known)))
 }

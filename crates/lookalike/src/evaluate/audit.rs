@@ -17,10 +17,10 @@ use crate::evaluate::metrics::wilson;
 use crate::method::Plan;
 use crate::page::{PageId, ScoredPair};
 use crate::read::plain::plain_text;
+use crate::report::diff::differences::{Differences, classify};
 use crate::report::diff::{Piece, pieces};
-use crate::report::differences::{Differences, classify};
-use crate::report::read_back::{self, StoredPages, StoredSummary};
-use crate::report::stored_pages;
+use crate::report::files;
+use crate::report::stored::{self, StoredPages, StoredSummary, texts};
 use crate::spill::Scratch;
 use crate::text::{PageReader, TextOptions};
 
@@ -80,7 +80,7 @@ struct Population {
 impl Population {
     fn open(directory: &Path) -> Result<Population> {
         let work = Passing::new()?;
-        let (summary, stored) = stored_pages::open(directory, work.path())?;
+        let (summary, stored) = stored::open(directory, work.path())?;
         let mut strata: BTreeMap<Stratum, Vec<ScoredPair>> = BTreeMap::new();
         let mut room = Scratch::default();
         let mut sites = Vec::with_capacity(stored.pages.len());
@@ -88,8 +88,8 @@ impl Population {
             let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.site.site(url));
             sites.push(site.map(|site| xxh3_64(site.as_bytes())));
         }
-        let has_text = |page: PageId| !read_back::is_index(&stored.sources[stored.pages.place(page).source as usize]);
-        for (name, accepted) in [("pairs.parquet", true), ("near_misses.parquet", false)] {
+        let has_text = |page: PageId| !stored::is_index(&stored.sources[stored.pages.place(page).source as usize]);
+        for (name, accepted) in [(files::PAIRS, true), (files::NEAR_MISSES, false)] {
             for pair in stored.ids.pairs(directory, name)? {
                 if !has_text(pair.left) || !has_text(pair.right) {
                     continue; // a row of an index, which nobody can look at
@@ -179,7 +179,7 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
     let drawn = population.sample(sample, seed)?;
     let needed: BTreeSet<PageId> = drawn.iter().flat_map(|(_, pair)| [pair.left, pair.right]).collect();
     let needed: Vec<PageId> = needed.into_iter().collect();
-    let raw = stored_pages::load(&population.stored, &population.summary, &needed)?;
+    let raw = texts::load(&population.stored, &population.summary, &needed)?;
     let mut reader = PageReader::new(TextOptions::default());
     let mut text = |page: PageId| {
         let mut text = raw.get(&page).map(|raw| reader.text(raw)).unwrap_or_default();

@@ -14,9 +14,9 @@ use crate::evaluate::metrics::Counts;
 use crate::evaluate::spot_experiments::{SpotExperiments, spot_experiments};
 use crate::evaluate::{EvaluateOptions, Judge, RunPair, count};
 use crate::page::{PageId, RawPage, ScoredPair};
+use crate::report::diff::differences::classify;
 use crate::report::diff::hunks;
-use crate::report::differences::classify;
-use crate::report::stored_pages;
+use crate::report::stored::texts;
 use crate::text::{PageReader, Scope, TextOptions};
 
 /// Everything that is plotted beside the evaluation.
@@ -165,7 +165,7 @@ fn differences_of(run: &MethodRun, labels: &Labels<'_>) -> Result<PairDifference
     let mut needed: Vec<PageId> = sample.iter().flat_map(|row| [row.1.left, row.1.right]).collect();
     needed.sort_unstable();
     needed.dedup();
-    let raw: HashMap<PageId, RawPage<'static>> = stored_pages::load(&run.stored, &run.summary, &needed)?;
+    let raw: HashMap<PageId, RawPage<'static>> = texts::load(&run.stored, &run.summary, &needed)?;
     let found: Vec<_> = sample
         .par_iter()
         .filter_map(|(_, pair, is_correct)| {

@@ -7,7 +7,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::evaluate::gold::Gold;
 use crate::page::PageId;
-use crate::report::read_back::StoredPages;
+use crate::report::stored::StoredPages;
 use crate::spill::Scratch;
 use crate::text::site::SiteRule;
 

@@ -17,8 +17,9 @@ use crate::job::dedup::dedup;
 use crate::method::Plan;
 use crate::observe::Silent;
 use crate::page::{PageId, ScoredPair};
-use crate::report::read_back::{self, StoredPages, StoredSummary};
+use crate::report::files;
 use crate::report::run::cpu_seconds;
+use crate::report::stored::{self, StoredPages, StoredSummary};
 use crate::spill::Scratch;
 
 /// What a method takes.
@@ -108,8 +109,8 @@ impl<'a> Runner<'a> {
         let summary = &outcome.summary;
         let seconds = started.elapsed().as_secs_f64();
         let cpu = cpu_seconds().zip(cpu).map_or(seconds, |(now, then)| now - then);
-        let stored = read_back::pages(&output, directory.path(), usize::MAX / 2)?;
-        let pairs = stored.ids.pairs(&output, "pairs.parquet")?;
+        let stored = stored::pages(&output, directory.path(), usize::MAX / 2)?;
+        let pairs = stored.ids.pairs(&output, files::PAIRS)?;
         let kept = stored.ids.kept(&output)?;
         let mut sites = Vec::new();
         if config.method == Method::Routed {
@@ -135,7 +136,7 @@ impl<'a> Runner<'a> {
             skipped: summary.skipped.values().sum(),
             sites,
             is_capped: summary.capped_buckets > 0,
-            summary: read_back::summary(&output)?,
+            summary: stored::summary(&output)?,
         })
     }
 }

@@ -29,7 +29,7 @@ use crate::config::{Config, Guess, Method};
 use crate::error::{Error, Result};
 use crate::method::Plan;
 use crate::page::{PageId, ScoredPair};
-use crate::report::read_back;
+use crate::report::stored;
 use gold::{Gold, GoldColumns};
 use labels::{Labels, PairFacts};
 use levels::levels;
@@ -304,9 +304,9 @@ pub fn found_clusters(path: &Path, columns: &GoldColumns) -> Result<Gold> {
     if !path.is_dir() {
         return Gold::read(path, columns, 1.0);
     }
-    read_back::summary(path)?;
+    stored::summary(path)?;
     let work = Passing::new()?;
-    let stored = read_back::pages(path, work.path(), usize::MAX / 2)?;
+    let stored = stored::pages(path, work.path(), usize::MAX / 2)?;
     let kept = stored.ids.kept(path)?;
     let mut rows = Vec::with_capacity(kept.len());
     for (page, kept) in (0..).zip(kept) {

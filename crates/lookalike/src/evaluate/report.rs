@@ -11,8 +11,8 @@ use crate::evaluate::gold::Gold;
 use crate::evaluate::labels::Labels;
 use crate::evaluate::metrics::Counts;
 use crate::evaluate::{EvaluateOptions, Evaluation, MethodEvaluation, evaluate_keeping};
-use crate::report::chart::{Scale, Series};
-use crate::report::figures::{Figure, figure};
+use crate::report::plots::chart::{Scale, Series};
+use crate::report::plots::figures::{Figure, figure};
 
 #[derive(Template)]
 #[template(path = "evaluation.html")]

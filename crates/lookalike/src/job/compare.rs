@@ -16,8 +16,9 @@ use crate::method::{Decision, Plan, Verdict};
 use crate::page::{Body, Markup, PageId, RawPage};
 use crate::parallel::in_order;
 use crate::read::{Batch, Format, Reading, discover, known_source};
-use crate::report::differences::{Differences, classify};
-use crate::report::stored_pages;
+use crate::report::diff::differences::{Differences, classify};
+use crate::report::files;
+use crate::report::stored::{self, texts};
 use crate::sketch::sketcher::{PageSketch, Sketcher};
 use crate::text::language;
 use crate::text::{PageReader, TextOptions};
@@ -235,14 +236,15 @@ fn compared_page(page: &RawPage<'_>, tokens: u32) -> ComparedPage {
 pub fn find_page(name: &str, within: Option<&str>, config: &Config) -> Result<RawPage<'static>> {
     if let Some(within) = within {
         let directory = Path::new(within);
-        let found = if directory.join("summary.json").exists() {
+        let found = if directory.join(files::SUMMARY).exists() {
             find_in_result(name, directory)?
         } else {
             find_in_corpus(name, within, config)?
         };
         return found.ok_or_else(|| {
             Error::Usage(format!(
-                "no page in {within} has the id or URL '{name}'; ids are in the column id of pages.parquet"
+                "no page in {within} has the id or URL '{name}'; ids are in the column id of {}",
+                files::PAGES.parquet
             ))
         });
     }
@@ -319,7 +321,7 @@ fn first_page(
 }
 
 fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static>>> {
-    let (stored, loaded) = stored_pages::open(directory, &std::env::temp_dir())?;
+    let (stored, loaded) = stored::open(directory, &std::env::temp_dir())?;
     let mut page: Option<PageId> = loaded.ids.find(name);
     if page.is_none() {
         let mut room = crate::spill::Scratch::default();
@@ -331,7 +333,7 @@ fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static
         }
     }
     let Some(page) = page else { return Ok(None) };
-    let found = stored_pages::load(&loaded, &stored, &[page])?.remove(&page);
+    let found = texts::load(&loaded, &stored, &[page])?.remove(&page);
     Ok(found.map(|raw| RawPage { id: Some(Cow::Owned(name.to_owned())), ..raw }))
 }
 

@@ -33,7 +33,7 @@ use crate::read::{Reading, Sources, discover};
 use crate::report::run::{Resources, StageUse};
 use crate::report::skipped::SkippedLog;
 use crate::report::summary::Summary;
-use crate::report::{self, Findings};
+use crate::report::{self, Findings, files};
 use crate::spill::Spill;
 use crate::survey::Survey;
 use crate::verify::sets::PageSets;
@@ -153,7 +153,7 @@ pub(crate) struct Run<'a> {
 impl Run<'_> {
     /// Sources from `first_seed` on are examples, and no part of what is cleaned.
     fn run(mut self, sources: &Sources, first_seed: usize) -> Result<Outcome> {
-        let mut skipped = SkippedLog::create(&self.work.path().join("skipped.jsonl"), self.options.strict)?;
+        let mut skipped = SkippedLog::create(&self.work.path().join(files::SKIPPED), self.options.strict)?;
         for problem in &sources.problems {
             self.observer.skipped(problem);
             skipped.add(problem)?;
@@ -266,7 +266,7 @@ impl Run<'_> {
         let summary = self
             .stage(Stage::Write, total, |run| report::write(&findings, run.work.path(), run.options, run.observer))?;
         let spilled = [("page strings", pages.is_spilled()), ("sketches", columns_spilled), ("features", sets_spilled)];
-        let stages = self.resources.write(&self.work.path().join("run.json"), self.options, total_bytes, &spilled)?;
+        let stages = self.resources.write(&self.work.path().join(files::RUN), self.options, total_bytes, &spilled)?;
         Ok(Outcome {
             summary,
             skipped_examples: skipped.examples,

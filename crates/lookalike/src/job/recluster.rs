@@ -25,24 +25,13 @@ use crate::page_table::PageTable;
 use crate::parallel::in_order;
 use crate::read::compression::Compression;
 use crate::read::{Batch, Format, Reading, STDIN, Source, known_source};
-use crate::report::read_back::{self, StoredPages, StoredSummary, is_index};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
-use crate::report::{self, Earlier, Findings, kept};
+use crate::report::stored::{self, StoredPages, StoredSummary, is_index};
+use crate::report::{self, Earlier, Findings, files, sinks};
 use crate::survey::Survey;
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
-
-/// What stays as it is.
-const CARRIED_OVER: [&str; 7] = [
-    "pages.parquet",
-    "pairs.parquet",
-    "near_misses.parquet",
-    "skipped.jsonl",
-    "pages.jsonl",
-    "pairs.jsonl",
-    "near_misses.jsonl",
-];
 
 /// Clusters the pairs of the result in `directory` whose similarity is at least `threshold`;
 /// `cluster` overrides how. Writes to `options.output`, which may be the same directory.
@@ -56,7 +45,7 @@ pub fn recluster(
     options: &RunOptions,
     observer: &dyn Observer,
 ) -> Result<Outcome> {
-    let stored = read_back::summary(directory)?;
+    let stored = stored::summary(directory)?;
     if !(threshold > 0.0 && threshold <= 1.0) {
         return Err(Error::Usage(format!(
             "--threshold {threshold} is not a similarity: it must be above 0 and at most 1"
@@ -69,11 +58,11 @@ pub fn recluster(
         )));
     }
     let config = Config { cluster: cluster.unwrap_or(stored.config.cluster), ..stored.config.clone() };
-    let options = RunOptions { jsonl: directory.join("clusters.jsonl").exists(), ..options.clone() };
+    let options = RunOptions { jsonl: directory.join(files::CLUSTERS.jsonl).exists(), ..options.clone() };
     let work = WorkDir::open(&options.output, options.force, false)?;
     let outcome = thread_pool(options.threads)?.install(|| {
         let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
-        let loaded = read_back::pages(directory, work.path(), limit)?;
+        let loaded = stored::pages(directory, work.path(), limit)?;
         let sources = sources(&loaded, &stored)?;
         let reading = Reading::new(&config, &sources);
         // Chains are compared again, with the same weights.
@@ -106,11 +95,9 @@ fn again(
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page as usize]);
 
-    let (pairs, weaker): (Vec<_>, Vec<_>) = ids
-        .pairs(directory, "pairs.parquet")?
-        .into_iter()
-        .partition(|pair| run.plan.reaches(pair.similarity, threshold));
-    let mut near_misses = ids.pairs(directory, "near_misses.parquet")?;
+    let (pairs, weaker): (Vec<_>, Vec<_>) =
+        ids.pairs(directory, files::PAIRS)?.into_iter().partition(|pair| run.plan.reaches(pair.similarity, threshold));
+    let mut near_misses = ids.pairs(directory, files::NEAR_MISSES)?;
     near_misses.extend(weaker);
     near_misses.retain(|pair| pair.similarity >= threshold * (1.0 - NEAR_MISS_SHARE));
     near_misses.sort_by_key(|pair| (pair.left, pair.right));
@@ -158,18 +145,12 @@ fn again(
         against: stored.against.as_ref().map(|against| (Path::new(&against.path), &against_names)),
     };
     let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
-        for name in CARRIED_OVER {
-            let (from, to) = (directory.join(name), run.work.path().join(name));
-            if from.exists() {
-                fs::copy(&from, &to).map_err(Error::io(&to, "write"))?;
-            }
-        }
         // Copies that the first run made are made again.
-        let copy_kept = run.options.copy_kept || kept::has_copies(&directory.join("kept"), reading.sources);
+        let copy_kept = run.options.copy_kept || sinks::has_copies(directory, reading.sources);
         let options = RunOptions { copy_kept, ..run.options.clone() };
-        report::write_clusters(&findings, run.work.path(), &options, run.observer)
+        report::write_again(&findings, directory, run.work.path(), &options, run.observer)
     })?;
-    let stages = run.resources.write(&run.work.path().join("run.json"), run.options, 0, &[])?;
+    let stages = run.resources.write(&run.work.path().join(files::RUN), run.options, 0, &[])?;
     Ok(Outcome {
         summary,
         skipped_examples: skipped.examples,
@@ -255,7 +236,7 @@ fn rank_keys(reading: &Reading<'_>, config: &Config, pages: &PageTable, threads:
 
 /// Counts by kind from `skipped.jsonl`.
 fn count_skipped(directory: &Path) -> Result<Skipped> {
-    let path = directory.join("skipped.jsonl");
+    let path = directory.join(files::SKIPPED);
     let text = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
     let mut skipped = Skipped::default();
     for line in text.lines() {

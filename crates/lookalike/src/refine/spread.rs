@@ -7,8 +7,9 @@ use serde::Serialize;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::refine::{Refiner, StoredSketch};
-use crate::report::chart::{Scale, Series};
-use crate::report::figures::{figure, page};
+use crate::report::plots::chart::{Scale, Series};
+use crate::report::plots::figures::{figure, page};
+use crate::report::render;
 
 /// Groups by threshold and length, over all lists that are long enough.
 #[derive(Debug, Clone, Serialize)]
@@ -118,9 +119,6 @@ pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()
         found.lengths.first().copied().unwrap_or_default(),
         refiner.config().method.name()
     );
-    std::fs::write(path, page("Near-duplicates in search results", &lead, &figures)?)
-        .map_err(Error::io(path, "write"))?;
-    let beside = path.with_extension("json");
-    let json = serde_json::to_string_pretty(found).unwrap_or_default();
-    std::fs::write(&beside, json + "\n").map_err(Error::io(&beside, "write"))
+    render::write(path, page("Near-duplicates in search results", &lead, &figures)?)?;
+    render::write(&path.with_extension("json"), render::json(found)?)
 }

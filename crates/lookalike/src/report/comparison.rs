@@ -2,9 +2,10 @@
 
 use askama::Template;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::compare::{ComparedPage, Comparison};
 use crate::report::diff::{SideBySide, Span};
+use crate::report::render;
 
 #[derive(Template)]
 #[template(path = "comparison.html")]
@@ -23,9 +24,7 @@ struct Page<'a> {
 pub fn html(found: &Comparison, sides: &SideBySide) -> Result<String> {
     let accepting = found.methods.iter().filter(|word| word.near_duplicate).count();
     let columns = [(&found.left, &sides.left[..], "left"), (&found.right, &sides.right[..], "right")];
-    Page { found, sides, columns, accepting, version: env!("CARGO_PKG_VERSION") }
-        .render()
-        .map_err(|error| Error::Usage(format!("the page could not be made: {error}")))
+    render::html(&Page { found, sides, columns, accepting, version: env!("CARGO_PKG_VERSION") })
 }
 
 /// A share in whole percent.

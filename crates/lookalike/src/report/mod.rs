@@ -3,22 +3,17 @@
 //! In: [`Findings`]. Out: a directory. Everything but `run.json` is the same, byte for byte,
 //! whenever the job is.
 
-pub(crate) mod chart;
 pub mod comparison;
 pub mod diff;
-pub mod differences;
-pub(crate) mod figures;
-mod html;
-pub(crate) mod kept;
-mod kept_crawl;
+pub mod files;
 pub(crate) mod plots;
-pub(crate) mod read_back;
+pub(crate) mod render;
 pub mod run;
+pub(crate) mod sinks;
 pub mod skipped;
-pub(crate) mod stored_pages;
+pub(crate) mod stored;
 pub mod summary;
 pub mod table;
-mod tables;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -27,7 +22,7 @@ use crate::candidate::inverted::Collisions;
 use crate::cluster::Fate;
 use crate::cluster::identity::IdentitySets;
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::RunOptions;
 use crate::method::Plan;
 use crate::observe::Observer;
@@ -35,6 +30,7 @@ use crate::page::PageId;
 use crate::page_table::PageTable;
 use crate::read::Reading;
 use crate::verify::Verified;
+use sinks::SinkContext;
 use skipped::Skipped;
 use summary::{Capped, FilterReport, SizeFilterReport, SourceFile, Summary, TableReport};
 
@@ -120,7 +116,8 @@ impl Findings<'_> {
     }
 }
 
-/// Writes the result into `directory`, all but `run.json` and `skipped.jsonl`.
+/// Writes the result into `directory`: everything but `skipped.jsonl`, which is written while records are read, and
+/// `run.json`, which is written last.
 ///
 /// # Errors
 /// When something cannot be read again or written.
@@ -130,30 +127,24 @@ pub fn write(
     options: &RunOptions,
     observer: &dyn Observer,
 ) -> Result<Summary> {
-    tables::write_pages(findings, directory, options.jsonl)?;
-    for (pairs, name) in [(&findings.verified.pairs, "pairs"), (&findings.verified.near_misses, "near_misses")] {
-        tables::write_pairs(pairs, findings, directory, name, options.jsonl)?;
-    }
-    write_clusters(findings, directory, options, observer)
+    let summary = Summary::new(findings)?;
+    sinks::write(findings, directory, &SinkContext { summary: &summary, options, observer })?;
+    Ok(summary)
 }
 
-/// Writes what depends on the clusters: the table of them, `kept/`, the summary, the report.
+/// Writes a result that clusters the pairs of the one in `earlier` again: what depends on the clusters is written,
+/// the rest is copied.
 ///
 /// # Errors
 /// When something cannot be read again or written.
-pub fn write_clusters(
+pub fn write_again(
     findings: &Findings<'_>,
+    earlier: &Path,
     directory: &Path,
     options: &RunOptions,
     observer: &dyn Observer,
 ) -> Result<Summary> {
-    tables::write_clusters(findings, directory, options.jsonl, observer)?;
-    tables::write_against(findings, directory, options.jsonl)?;
-    kept::write(findings, &directory.join("kept"), options)?;
     let summary = Summary::new(findings)?;
-    html::write(findings, &summary, &directory.join("report.html"))?;
-    let path = directory.join("summary.json");
-    let text = serde_json::to_string_pretty(&summary).unwrap_or_default();
-    std::fs::write(&path, text + "\n").map_err(Error::io(&path, "write"))?;
+    sinks::write_again(findings, earlier, directory, &SinkContext { summary: &summary, options, observer })?;
     Ok(summary)
 }

@@ -5,9 +5,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::job::RunOptions;
 use crate::observe::Stage;
+use crate::report::render;
 
 /// What one stage took.
 #[derive(Debug, Clone, Copy)]
@@ -73,8 +74,7 @@ impl Resources {
                 "cpus": std::thread::available_parallelism().map_or(1, usize::from),
             },
         });
-        let text = serde_json::to_string_pretty(&run).unwrap_or_default();
-        std::fs::write(path, text + "\n").map_err(Error::io(path, "write"))?;
+        render::write(path, render::json(&run)?)?;
         Ok(self.stages)
     }
 }

@@ -15,6 +15,7 @@ use parquet::basic::{Compression, ZstdLevel};
 use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
+use crate::report::files::TableFiles;
 
 /// Rows that are written at a time.
 const BATCH_ROWS: usize = 1 << 15;
@@ -102,12 +103,17 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Opens `directory/name.parquet`, and `directory/name.jsonl` if asked for. A `?` at the end of
-    /// a column's name in `columns` says that it may be empty.
+    /// Creates the files in `directory`, JSON lines only if asked for. A `?` at the end of a column's name in
+    /// `columns` says that it may be empty.
     ///
     /// # Errors
     /// When a file cannot be created.
-    pub fn create(directory: &Path, name: &str, columns: &[(&str, ColumnType)], jsonl: bool) -> Result<TableWriter> {
+    pub fn create(
+        directory: &Path,
+        files: TableFiles,
+        columns: &[(&str, ColumnType)],
+        jsonl: bool,
+    ) -> Result<TableWriter> {
         let fields: Vec<Field> = columns
             .iter()
             .map(|(name, column)| {
@@ -121,7 +127,7 @@ impl TableWriter {
             })
             .collect();
         let schema = Arc::new(Schema::new(fields));
-        let path = directory.join(format!("{name}.parquet"));
+        let path = directory.join(files.parquet);
         let file = File::create(&path).map_err(Error::io(&path, "create"))?;
         let properties = WriterProperties::builder()
             .set_compression(Compression::ZSTD(ZstdLevel::default()))
@@ -134,7 +140,7 @@ impl TableWriter {
         let parquet =
             ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(parquet_error(&path))?;
         let lines = if jsonl {
-            let path = directory.join(format!("{name}.jsonl"));
+            let path = directory.join(files.jsonl);
             let file = File::create(&path).map_err(Error::io(&path, "create"))?;
             Some((path, BufWriter::new(file)))
         } else {

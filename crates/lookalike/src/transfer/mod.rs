@@ -20,7 +20,8 @@ use std::path::PathBuf;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::observe::Observer;
-use crate::work_dir::{TRANSFER_FILES, WorkDir};
+use crate::report::files;
+use crate::work_dir::WorkDir;
 use qrels::Judgment;
 use sides::{JudgedPages, Side};
 
@@ -120,13 +121,13 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
     }
     let judgments = qrels::read(&options.qrels)?;
     let same = |path: &std::path::Path| path.canonicalize().ok();
-    if same(&options.qrels).is_some() && same(&options.qrels) == same(&options.output.join("qrels.txt")) {
+    if same(&options.qrels).is_some() && same(&options.qrels) == same(&options.output.join(files::QRELS)) {
         return Err(Error::Usage(format!(
             "{}: the judgments of the result would replace those that are read; choose another --output",
             options.qrels.display()
         )));
     }
-    let work = WorkDir::open_for(&TRANSFER_FILES, &options.output, options.force, false)?;
+    let work = WorkDir::open_for(output::FILES.to_vec(), &options.output, options.force, false)?;
     let format = options.config.format;
     let (from, to) = (Side::new(&options.from, format)?, Side::new(&options.to, format)?);
     let config = sides::common_config(&from, &to, &options.config)?;

@@ -7,9 +7,10 @@ use askama::Template;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::report::chart::{Scale, Series};
-use crate::report::figures::{Figure, figure};
+use crate::report::plots::chart::{Scale, Series};
+use crate::report::plots::figures::{Figure, figure};
 use crate::report::table::{Cell, ColumnType, TableWriter};
+use crate::report::{files, render};
 use crate::transfer::ngrams::COUNT;
 use crate::transfer::qrels::{self, Judgment};
 use crate::transfer::sides::{Found, JudgedPages};
@@ -121,6 +122,10 @@ const MAPPING: [(&str, ColumnType); 8] = [
     ("to_url?", ColumnType::Text),
 ];
 
+/// The files of the result, in the order in which they are put into place; the last one makes it complete.
+pub(super) const FILES: [&str; 5] =
+    [files::QRELS, files::MAPPING.parquet, files::CONFLICTS, files::REPORT, files::SUMMARY];
+
 /// Sites that are listed.
 const LISTED: usize = 20;
 
@@ -214,11 +219,9 @@ pub(super) fn write(
             options.to.join(", ")
         )));
     }
-    qrels::write(&directory.join("qrels.txt"), carried.iter().copied())?;
-    let lines: Vec<String> =
-        conflicts.iter().map(|row| serde_json::to_string(row).unwrap_or_default() + "\n").collect();
-    let path = directory.join("conflicts.jsonl");
-    std::fs::write(&path, lines.concat()).map_err(Error::io(&path, "write"))?;
+    qrels::write(&directory.join(files::QRELS), carried.iter().copied())?;
+    let lines: String = conflicts.iter().map(render::json_line).collect::<Result<_>>()?;
+    render::write(&directory.join(files::CONFLICTS), lines)?;
 
     let report =
         report(judgments, judged, found, options, (carried.len() as u64, of_page.len() as u64), conflicts.len());
@@ -247,7 +250,7 @@ fn write_mapping(
     is_carried: &dyn Fn(&Counterpart) -> bool,
     directory: &Path,
 ) -> Result<()> {
-    let mut table = TableWriter::create(directory, "mapping", &MAPPING, false)?;
+    let mut table = TableWriter::create(directory, files::MAPPING, &MAPPING, false)?;
     for row in rows {
         let from = &judged.pages[row.judged as usize];
         table.push(&[
@@ -368,13 +371,8 @@ fn write_report(report: &Report, options: &TransferOptions, directory: &Path) ->
         figures,
         version: env!("CARGO_PKG_VERSION"),
     };
-    let html = page.render().map_err(|error| Error::Usage(format!("the page could not be made: {error}")))?;
-    let json = serde_json::to_string_pretty(report).unwrap_or_default() + "\n";
-    for (name, text) in [("report.html", html), ("summary.json", json)] {
-        let path = directory.join(name);
-        std::fs::write(&path, text).map_err(Error::io(&path, "write"))?;
-    }
-    Ok(())
+    render::write(&directory.join(files::REPORT), render::html(&page)?)?;
+    render::write(&directory.join(files::SUMMARY), render::json(report)?)
 }
 
 fn percent(part: &u64, whole: &u64) -> String {

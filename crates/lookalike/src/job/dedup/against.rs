@@ -13,7 +13,7 @@ use crate::index::{Index, Meaning, OpenOptions};
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::PageTable;
 use crate::read::{Format, Source, known_source};
-use crate::report::stored_pages;
+use crate::report::{files, stored};
 use crate::sketch::simhash::cosine_of_distance;
 
 /// Another corpus.
@@ -45,13 +45,13 @@ impl Against {
         if path.join("manifest.json").exists() {
             return Against::open_index(path, config);
         }
-        if !path.join("summary.json").exists() {
+        if !path.join(files::SUMMARY).exists() {
             return Err(Error::Usage(format!(
                 "--against {}: is neither a result of lookalike dedup nor an index of lookalike index",
                 path.display()
             )));
         }
-        let (summary, stored) = stored_pages::open(path, work)?;
+        let (summary, stored) = stored::open(path, work)?;
         if summary.config.captures != config.captures || summary.config.max_page_bytes != config.max_page_bytes {
             return Err(Error::Usage(format!(
                 "--against {}: that run took other records for pages; give it and this one the same --status, --types and --max-page",
@@ -81,7 +81,7 @@ impl Against {
             // Files of many pages were copied without what was dropped; files of one page stand where they stood.
             let source = match files.get(display.as_str()) {
                 Some(file) => {
-                    let copy = path.join("kept").join(&file.name);
+                    let copy = path.join(files::KEPT).join(&file.name);
                     known_source(&copy.to_string_lossy(), &file.name, Some(file.format))?
                 }
                 None => known_source(display, display, summary.config.format)?,

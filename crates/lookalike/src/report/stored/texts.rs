@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::method::Plan;
 use crate::page::{PageId, RawPage};
 use crate::parallel::in_order;
 use crate::read::{Batch, Reading, Source, known_source};
-use crate::report::read_back::{StoredPages, StoredSummary};
+use crate::report::stored::{StoredPages, StoredSummary};
 use crate::sketch::sketcher::Sketcher;
 
 /// The sources of a result, as far as some pages need them.
@@ -101,14 +100,4 @@ pub(crate) fn load(
         found.extend(read.get(&original).cloned().map(|raw| (page, raw)));
     }
     Ok(found)
-}
-
-/// The directory's summary and pages.
-///
-/// # Errors
-/// When it is no result.
-pub(crate) fn open(directory: &Path, work: &Path) -> Result<(StoredSummary, StoredPages)> {
-    let summary = crate::report::read_back::summary(directory)?;
-    let stored = crate::report::read_back::pages(directory, work, usize::MAX / 2)?;
-    Ok((summary, stored))
 }

@@ -1,5 +1,7 @@
 //! A result directory → what was found, for commands that work on results.
 
+pub(crate) mod texts;
+
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -14,6 +16,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::{NewPage, PageStrings, PageTable};
+use crate::report::files::{self, TableFiles};
 use crate::report::summary::{AgainstReport, Capped, FilterReport, SizeFilterReport, SourceFile, TableReport};
 
 /// The parts of `summary.json` that other commands need.
@@ -69,7 +72,7 @@ pub(crate) struct PageIds(HashMap<String, PageId>);
 
 /// Reads `summary.json`.
 pub(crate) fn summary(directory: &Path) -> Result<StoredSummary> {
-    let path = directory.join("summary.json");
+    let path = directory.join(files::SUMMARY);
     if !path.exists() {
         let reason = "is no whole lookalike result (no summary.json in it); run lookalike dedup first".to_owned();
         return Err(Error::BadResult { path: directory.to_path_buf(), reason });
@@ -91,6 +94,14 @@ pub(crate) fn summary(directory: &Path) -> Result<StoredSummary> {
     Ok(summary)
 }
 
+/// Opens the result in `directory`, with scratch files in `work`.
+///
+/// # Errors
+/// When it is not a complete result.
+pub(crate) fn open(directory: &Path, work: &Path) -> Result<(StoredSummary, StoredPages)> {
+    Ok((summary(directory)?, pages(directory, work, usize::MAX / 2)?))
+}
+
 /// Reads `pages.parquet`.
 pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result<StoredPages> {
     let mut stored = StoredPages {
@@ -103,7 +114,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
     let input_pages = summary(directory)?.pages;
     let mut identities: Vec<String> = Vec::new();
     let mut revisits: Vec<(PageId, String)> = Vec::new();
-    for_each_batch(&directory.join("pages.parquet"), |batch| {
+    for_each_batch(&directory.join(files::PAGES.parquet), |batch| {
         let (id, source, identity) = (text(batch, "id")?, text(batch, "source")?, text(batch, "identity")?);
         let (url, title) = (text(batch, "url")?, text(batch, "title")?);
         let (record, offset, length, tokens) =
@@ -165,7 +176,7 @@ impl PageIds {
     /// For each page the page that is kept in its place, from `clusters.parquet`.
     pub(crate) fn kept(&self, directory: &Path) -> Result<Vec<PageId>> {
         let mut kept = Vec::new();
-        for_each_batch(&directory.join("clusters.parquet"), |batch| {
+        for_each_batch(&directory.join(files::CLUSTERS.parquet), |batch| {
             let names = text(batch, "kept_id")?;
             for row in 0..batch.num_rows() {
                 kept.push(self.page(names.value(row), directory)?);
@@ -178,7 +189,7 @@ impl PageIds {
     /// What pages of another corpus are called there, by their numbers here, from `against.parquet`.
     pub(crate) fn against_names(&self, directory: &Path) -> Result<HashMap<PageId, String>> {
         let mut names = HashMap::new();
-        let path = directory.join("against.parquet");
+        let path = directory.join(files::AGAINST.parquet);
         if !path.exists() {
             return Ok(names);
         }
@@ -197,9 +208,9 @@ impl PageIds {
     }
 
     /// Reads a table of pairs.
-    pub(crate) fn pairs(&self, directory: &Path, name: &str) -> Result<Vec<ScoredPair>> {
+    pub(crate) fn pairs(&self, directory: &Path, table: TableFiles) -> Result<Vec<ScoredPair>> {
         let mut pairs = Vec::new();
-        for_each_batch(&directory.join(name), |batch| {
+        for_each_batch(&directory.join(table.parquet), |batch| {
             let (left, right) = (text(batch, "left")?, text(batch, "right")?);
             let real = |name: &str| {
                 let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<Float64Type>());

@@ -1,5 +1,8 @@
 //! Numbers → SVG. No script, no fonts, no network; colours come from the page's style sheet.
 
+pub(crate) mod chart;
+pub(crate) mod figures;
+
 use std::fmt::Write as _;
 
 const WIDTH: f64 = 560.0;

@@ -7,16 +7,17 @@ use std::path::Path;
 use askama::Template;
 
 use crate::config::{ClusterMode, Keep};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::method::Decision;
 use crate::page::{PageId, RawPage, ScoredPair};
 use crate::parallel::in_order;
 use crate::read::Batch;
-use crate::report::Findings;
+use crate::report::diff::differences::classify;
 use crate::report::diff::{self, Piece};
-use crate::report::differences::classify;
 use crate::report::plots::{self, thousands};
+use crate::report::sinks::{Sink, SinkContext};
 use crate::report::summary::Summary;
+use crate::report::{Findings, files, render};
 use crate::size::format_bytes;
 use crate::spill::Scratch;
 use crate::text::{PageReader, TextOptions};
@@ -34,7 +35,7 @@ const SNIPPET_CHARS: usize = 90;
 
 #[derive(Template)]
 #[template(path = "report.html")]
-struct Report<'a> {
+struct ReportTemplate<'a> {
     summary: &'a Summary,
     method: &'static str,
     rule: String,
@@ -92,8 +93,19 @@ struct PairView {
     pieces: Vec<Piece>,
 }
 
-/// Writes the report.
-pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> Result<()> {
+pub(super) struct ReportPage;
+
+impl Sink for ReportPage {
+    fn files(&self) -> &'static [&'static str] {
+        &[files::REPORT]
+    }
+
+    fn write(&self, findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
+        render::write(&directory.join(files::REPORT), html(findings, context.summary)?)
+    }
+}
+
+fn html(findings: &Findings<'_>, summary: &Summary) -> Result<String> {
     let sizes = findings.cluster_sizes();
     let shown: Vec<(PageId, u64)> = sizes.iter().take(SHOWN_CLUSTERS).copied().collect();
     let members = members_of(findings, &shown);
@@ -111,7 +123,7 @@ pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> 
     }
     let threshold = findings.threshold();
     let curve = findings.plan.curve(threshold.unwrap_or(1.0));
-    let report = Report {
+    let report = ReportTemplate {
         summary,
         method: method_name(findings),
         rule: findings.plan.rule(findings.config, threshold.unwrap_or(findings.config.threshold)),
@@ -140,9 +152,7 @@ pub(super) fn write(findings: &Findings<'_>, summary: &Summary, path: &Path) -> 
         below: below.iter().map(|pair| viewer.pair(pair)).collect::<Result<_>>()?,
         source_bytes: format_bytes(summary.source_bytes),
     };
-    let html =
-        report.render().map_err(|error| Error::BadResult { path: path.to_path_buf(), reason: error.to_string() })?;
-    std::fs::write(path, html).map_err(Error::io(path, "write"))
+    render::html(&report)
 }
 
 impl Findings<'_> {

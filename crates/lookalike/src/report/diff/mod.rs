@@ -1,5 +1,7 @@
 //! Two texts → what they share and where they differ, word by word.
 
+pub mod differences;
+
 use serde::Serialize;
 use similar::{Algorithm, DiffOp, capture_diff_slices};
 

@@ -2,8 +2,9 @@
 
 use askama::Template;
 
-use crate::error::{Error, Result};
-use crate::report::chart::{COLOURS, Scale, Series, draw};
+use crate::error::Result;
+use crate::report::plots::chart::{COLOURS, Scale, Series, draw};
+use crate::report::render;
 
 /// A plot with its words.
 pub(crate) struct Figure {
@@ -41,7 +42,5 @@ struct Page<'a> {
 
 /// A page with figures.
 pub(crate) fn page(title: &str, lead: &str, figures: &[Figure]) -> Result<String> {
-    Page { title, lead, figures, version: env!("CARGO_PKG_VERSION") }
-        .render()
-        .map_err(|error| Error::Usage(format!("the page could not be made: {error}")))
+    render::html(&Page { title, lead, figures, version: env!("CARGO_PKG_VERSION") })
 }

@@ -19,11 +19,23 @@ use crate::job::RunOptions;
 use crate::page::PageId;
 use crate::read::compression::Compression;
 use crate::read::{Chunks, Format, Source, guarded, open_parquet as open_file};
+use crate::report::sinks::{Sink, SinkContext, kept_crawl};
 use crate::report::table::parquet_error;
-use crate::report::{Findings, kept_crawl};
+use crate::report::{Findings, files};
 
-/// Writes the folder.
-pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Result<()> {
+pub(super) struct Kept;
+
+impl Sink for Kept {
+    fn files(&self) -> &'static [&'static str] {
+        &[files::KEPT]
+    }
+
+    fn write(&self, findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
+        write(findings, &directory.join(files::KEPT), context.options)
+    }
+}
+
+fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Result<()> {
     fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
     let mut list = String::new();
     // Examples are not part of what is cleaned.
@@ -82,7 +94,7 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: &RunOpti
             }
         }
     }
-    let list_path = directory.join(LIST);
+    let list_path = directory.join(files::KEPT_LIST);
     if !list.is_empty() {
         fs::write(&list_path, list).map_err(Error::io(&list_path, "write"))?;
     }
@@ -92,18 +104,20 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: &RunOpti
 /// The end of a range that goes on as long as the file does.
 const TO_THE_END: u64 = u64::MAX;
 
-/// The list of kept page files.
-const LIST: &str = "kept.txt";
-
 /// Where the kept part of a source goes.
 fn target(directory: &Path, source: &Source) -> PathBuf {
     // A page file of that name makes way for the list.
-    directory.join(if source.name == LIST { "kept.txt~2" } else { &source.name })
+    if source.name == files::KEPT_LIST {
+        directory.join(format!("{}~2", source.name))
+    } else {
+        directory.join(&source.name)
+    }
 }
 
-/// Whether page files were copied into `directory`.
+/// Whether the result in `directory` has copies of kept page files.
 pub(crate) fn has_copies(directory: &Path, sources: &[Source]) -> bool {
-    sources.iter().any(|source| source.format.is_page_file() && target(directory, source).exists())
+    let kept = directory.join(files::KEPT);
+    sources.iter().any(|source| source.format.is_page_file() && target(&kept, source).exists())
 }
 
 fn create_parent(target: &Path) -> Result<()> {

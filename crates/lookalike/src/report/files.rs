@@ -1,0 +1,46 @@
+//! The names of the files in a result directory. They stand here and nowhere else.
+
+/// A table: always written as Parquet, on request also as JSON lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TableFiles {
+    /// The Parquet file.
+    pub parquet: &'static str,
+    /// The JSON lines file.
+    pub jsonl: &'static str,
+}
+
+macro_rules! table {
+    ($name:literal) => {
+        TableFiles { parquet: concat!($name, ".parquet"), jsonl: concat!($name, ".jsonl") }
+    };
+}
+
+/// Every page of the input.
+pub const PAGES: TableFiles = table!("pages");
+/// What became of every page.
+pub const CLUSTERS: TableFiles = table!("clusters");
+/// Accepted pairs.
+pub const PAIRS: TableFiles = table!("pairs");
+/// Rejected pairs that were close.
+pub const NEAR_MISSES: TableFiles = table!("near_misses");
+/// Pages that were dropped because another corpus has them.
+pub const AGAINST: TableFiles = table!("against");
+/// The directory with the input without the dropped pages.
+pub const KEPT: &str = "kept";
+/// In [`KEPT`], the list of kept page files.
+pub const KEPT_LIST: &str = "kept.txt";
+/// The page for people.
+pub const REPORT: &str = "report.html";
+/// Records that could not be used.
+pub const SKIPPED: &str = "skipped.jsonl";
+/// What varies between runs of the same job.
+pub const RUN: &str = "run.json";
+/// Counts and config; a directory with this file holds a complete result.
+pub const SUMMARY: &str = "summary.json";
+
+/// Transferred judgments.
+pub const QRELS: &str = "qrels.txt";
+/// The counterparts of judged pages.
+pub const MAPPING: TableFiles = table!("mapping");
+/// Transferred judgments that disagree.
+pub const CONFLICTS: &str = "conflicts.jsonl";

@@ -1,0 +1,60 @@
+//! The table `pages`: every page, where it is, and the first page with the same text.
+
+use std::path::Path;
+
+use crate::error::Result;
+use crate::report::sinks::{Sink, SinkContext};
+use crate::report::table::{Cell, ColumnType, TableWriter};
+use crate::report::{Findings, files};
+use crate::spill::Scratch;
+
+const COLUMNS: [(&str, ColumnType); 10] = [
+    ("id", ColumnType::Text),
+    ("source", ColumnType::Text),
+    ("record", ColumnType::Whole),
+    ("offset?", ColumnType::Whole),
+    ("length", ColumnType::Whole),
+    ("url?", ColumnType::Text),
+    ("title?", ColumnType::Text),
+    ("tokens", ColumnType::Whole),
+    ("identity", ColumnType::Text),
+    ("revisit_of?", ColumnType::Text),
+];
+
+pub(super) struct Pages;
+
+impl Sink for Pages {
+    fn files(&self) -> &'static [&'static str] {
+        &[files::PAGES.parquet, files::PAGES.jsonl]
+    }
+
+    fn depends_on_clusters(&self) -> bool {
+        false
+    }
+
+    fn write(&self, findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
+        let pages = findings.pages;
+        let mut table = TableWriter::create(directory, files::PAGES, &COLUMNS, context.options.jsonl)?;
+        let (mut own, mut other, mut third) = (Scratch::default(), Scratch::default(), Scratch::default());
+        for (page, &first) in (0u32..).zip(&findings.sets.first).filter(|(page, _)| pages.is_page(*page)) {
+            let strings = pages.strings(page, &mut own)?;
+            let place = pages.place(page);
+            table.push(&[
+                Cell::Text(Some(strings.id)),
+                Cell::Text(Some(&findings.reading.sources[place.source as usize].display)),
+                Cell::Whole(Some(place.record)),
+                Cell::Whole(place.offset),
+                Cell::Whole(Some(place.length)),
+                Cell::Text(strings.url),
+                Cell::Text(strings.title),
+                Cell::Whole(Some(u64::from(pages.tokens[page as usize]))),
+                Cell::Text(Some(pages.strings(first, &mut other)?.id)),
+                Cell::Text(match pages.original(page) {
+                    Some(original) => Some(pages.strings(original, &mut third)?.id),
+                    None => None,
+                }),
+            ])?;
+        }
+        table.finish()
+    }
+}
