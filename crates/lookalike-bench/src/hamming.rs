@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, ensure};
 use lookalike::candidate::hamming_join::self_join;
 use lookalike::config::{Config, Method};
-use lookalike::index::{Codec, Id, IdKind, Index, IndexConfig, OpenOptions, Reader, pages};
+use lookalike::index::{Id, IdKind, Index, IndexConfig, IndexReader, OpenOptions, TableCodec, pages};
 use lookalike::observe::Silent;
 use lookalike::report::run::{cpu_seconds, peak_memory_bytes};
 use lookalike_bench::corpus::Random;
@@ -83,7 +83,7 @@ fn timed<T>(job: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
     Ok((cpu() - before, result))
 }
 
-fn build(directory: &Path, codec: Codec, rows: &[u64]) -> Result<Index> {
+fn build(directory: &Path, codec: TableCodec, rows: &[u64]) -> Result<Index> {
     let config = IndexConfig { codec, ..IndexConfig::given(IdKind::Number, RADIUS) };
     let index = Index::create(directory, config, 8 << 30, true)?;
     let mut bulk = index.bulk()?;
@@ -95,7 +95,7 @@ fn build(directory: &Path, codec: Codec, rows: &[u64]) -> Result<Index> {
 }
 
 /// The times of single queries, sorted.
-fn query_times(reader: &mut Reader, queries: &[Query]) -> Result<Vec<Duration>> {
+fn query_times(reader: &mut IndexReader, queries: &[Query]) -> Result<Vec<Duration>> {
     let mut times = Vec::with_capacity(queries.len());
     for query in queries {
         let started = Instant::now();
@@ -108,7 +108,7 @@ fn query_times(reader: &mut Reader, queries: &[Query]) -> Result<Vec<Duration>> 
     Ok(times)
 }
 
-fn check_against_scan(reader: &mut Reader, rows: &[u64], queries: &[Query]) -> Result<()> {
+fn check_against_scan(reader: &mut IndexReader, rows: &[u64], queries: &[Query]) -> Result<()> {
     for query in queries.iter().take(SCANNED) {
         let near = rows.iter().filter(|&&row| (row ^ query.fingerprint).count_ones() <= RADIUS).count() as u64;
         let answer = reader.query(query.fingerprint, RADIUS, 10)?;
@@ -131,7 +131,7 @@ pub(crate) fn run(arguments: &HammingArguments) -> Result<()> {
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|---|")?;
     let micros = |times: &[Duration], share: usize| times[times.len() * share / 100].as_secs_f64() * 1e6;
-    for codec in [Codec::Raw, Codec::Huffman, Codec::EliasFano] {
+    for codec in [TableCodec::Raw, TableCodec::Huffman, TableCodec::EliasFano] {
         let directory = work.join(format!("hamming-{}", codec.name()));
         let (seconds, index) = timed(|| build(&directory, codec, &rows))?;
         drop(index);
@@ -158,7 +158,7 @@ pub(crate) fn run(arguments: &HammingArguments) -> Result<()> {
             opened.as_secs_f64() * 1e3
         )?;
         out.flush()?;
-        if codec == Codec::EliasFano {
+        if codec == TableCodec::EliasFano {
             let many: Vec<u64> =
                 self::queries(&rows, BATCH, &mut random).iter().map(|query| query.fingerprint).collect();
             let (seconds, pairs) = timed(|| Ok(reader.batch(&many, RADIUS)?))?;
@@ -200,7 +200,7 @@ fn skew(work: &Path, rows: &[u64], out: &mut impl Write) -> Result<()> {
         *row = if at < tenth { equal } else { flipped(centre, u32::try_from(at % 3).unwrap_or(0), &mut random) };
     }
     let directory = work.join("hamming-skewed");
-    let index = build(&directory, Codec::EliasFano, &skewed)?;
+    let index = build(&directory, TableCodec::EliasFano, &skewed)?;
     let mut reader = index.reader();
     writeln!(out, "\nskewed, {tenth} rows equal, {tenth} within two bits of one:")?;
     for (name, query) in

@@ -9,7 +9,10 @@ use anyhow::{Context, Result};
 use lookalike::config::{Config, Method};
 use lookalike::error::{Error, SkippedRecord};
 use lookalike::index::fingerprints::{FingerprintReader, id_kind};
-use lookalike::index::{Bulk, Id, IdKind, Index, IndexConfig, Match, Meaning, OpenOptions, Reader, Told, pages};
+use lookalike::index::{
+    BulkInsert, FingerprintOrigin, Id, IdKind, Index, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch,
+    pages,
+};
 use lookalike::observe::Silent;
 use lookalike::size::format_bytes;
 use serde_json::json;
@@ -74,8 +77,8 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
         },
     };
     let fingerprints = match arguments.fingerprints {
-        Some(_) => Meaning::Given,
-        None => Meaning::Pages(Box::new(page_config(arguments)?)),
+        Some(_) => FingerprintOrigin::Given,
+        None => FingerprintOrigin::Pages(Box::new(page_config(arguments)?)),
     };
     let config = IndexConfig {
         fingerprints,
@@ -110,7 +113,7 @@ fn add(arguments: &AddArguments) -> Result<Ending> {
     let memory_bytes = memory(arguments.running.memory)?;
     let index = Index::open(&arguments.directory, OpenOptions { write: true, memory_bytes, ..OpenOptions::default() })?;
     let progress = Progress::new(&arguments.talking)?;
-    if arguments.fingerprints.is_some() && index.config().fingerprints != Meaning::Given {
+    if arguments.fingerprints.is_some() && index.config().fingerprints != FingerprintOrigin::Given {
         return Err(Error::Usage(
             "--fingerprints: this index holds fingerprints of pages, and others do not fit; give pages".to_owned(),
         )
@@ -136,7 +139,7 @@ fn fill(
     let mut bulk = index.bulk()?;
     let threads = running.threads.map_or_else(available_threads, usize::from);
     let filled = match &index.config().fingerprints {
-        Meaning::Pages(config) => {
+        FingerprintOrigin::Pages(config) => {
             let read =
                 pages::for_each(config, inputs, threads, index.directory(), progress, &mut |id, fingerprint, page| {
                     if !running.no_sketches {
@@ -146,13 +149,13 @@ fn fill(
                 })?;
             Filled { rows: read.pages, without: read.without, skipped: read.skipped, examples: read.examples }
         }
-        Meaning::Given => fill_given(index, &mut bulk, inputs, written)?,
+        FingerprintOrigin::Given => fill_given(index, &mut bulk, inputs, written)?,
     };
     bulk.finish()?;
     Ok(filled)
 }
 
-fn fill_given(index: &Index, bulk: &mut Bulk<'_>, inputs: &[String], written: NotationName) -> Result<Filled> {
+fn fill_given(index: &Index, bulk: &mut BulkInsert<'_>, inputs: &[String], written: NotationName) -> Result<Filled> {
     let mut push = |fingerprint: u64, id: &Id| bulk.push(fingerprint, id);
     let first = index.next_id();
     let mut reader = FingerprintReader::new(notation(written), index.config().ids, first, &mut push);
@@ -227,7 +230,7 @@ fn ending(index: &Index, skipped: u64) -> Ending {
 fn queries(index: &Index, inputs: &[String], written: Option<NotationName>) -> Result<(Vec<(u64, Id)>, u64)> {
     let mut queries = Vec::new();
     let skipped = match (&index.config().fingerprints, written) {
-        (Meaning::Pages(config), None) => {
+        (FingerprintOrigin::Pages(config), None) => {
             let mut take = |id: &Id, fingerprint: u64, _| {
                 queries.push((fingerprint, id.clone()));
                 Ok(())
@@ -276,7 +279,7 @@ fn query(arguments: &QueryArguments) -> Result<Ending> {
         skipped += bad;
     }
     if !arguments.page.is_empty() {
-        if index.config().fingerprints == Meaning::Given {
+        if index.config().fingerprints == FingerprintOrigin::Given {
             return Err(Error::Usage(
                 "--page: this index holds ready-made fingerprints, and how they were made is not known; give fingerprints".to_owned(),
             )
@@ -355,7 +358,7 @@ fn plain(text: &str) -> Cow<'_, str> {
     Cow::Owned(text.chars().map(escaped).collect())
 }
 
-fn match_json(found: &Match) -> serde_json::Value {
+fn match_json(found: &RowMatch) -> serde_json::Value {
     json!({"id": found.id, "distance": found.distance, "fingerprint": format!("{:016x}", found.fingerprint)})
 }
 
@@ -386,7 +389,7 @@ fn join(arguments: &JoinArguments) -> Result<Ending> {
         ))
         .into());
     }
-    let reader: Reader = index.reader();
+    let reader: IndexReader = index.reader();
     write_pairs(&arguments.pairs, |limit, tell| match &other {
         // The first index's rows come first in a line.
         Some(other) => other.reader().join_matches(&reader, radius, limit, tell),
@@ -396,12 +399,12 @@ fn join(arguments: &JoinArguments) -> Result<Ending> {
     Ok(ending(&index, left_out))
 }
 
-type TellPair<'a> = dyn FnMut(&Id, &Match) -> lookalike::error::Result<()> + 'a;
+type TellPair<'a> = dyn FnMut(&Id, &RowMatch) -> lookalike::error::Result<()> + 'a;
 
 /// Writes pairs of rows, and says how many.
 fn write_pairs(
     arguments: &PairArguments,
-    find: impl FnOnce(usize, &mut TellPair<'_>) -> lookalike::error::Result<Told>,
+    find: impl FnOnce(usize, &mut TellPair<'_>) -> lookalike::error::Result<MatchCounts>,
 ) -> Result<()> {
     let mut out: Box<dyn Write> = match &arguments.output {
         Some(path) => Box::new(File::create(path).with_context(|| format!("{}: cannot write", path.display()))?),

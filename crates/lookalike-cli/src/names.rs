@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 use lookalike::index::fingerprints::Notation;
-use lookalike::index::{Codec, IdKind};
+use lookalike::index::{IdKind, TableCodec};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum MethodName {
@@ -173,10 +173,10 @@ pub(crate) enum CodecName {
     EliasFano,
 }
 
-pub(crate) fn codec(name: CodecName) -> Codec {
+pub(crate) fn codec(name: CodecName) -> TableCodec {
     match name {
-        CodecName::Raw => Codec::Raw,
-        CodecName::Huffman => Codec::Huffman,
-        CodecName::EliasFano => Codec::EliasFano,
+        CodecName::Raw => TableCodec::Raw,
+        CodecName::Huffman => TableCodec::Huffman,
+        CodecName::EliasFano => TableCodec::EliasFano,
     }
 }

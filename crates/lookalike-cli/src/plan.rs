@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use lookalike::candidate::design::{Cut, Design};
-use lookalike::index::planner::{Budget, Estimate, choose, designs, largest_prefix};
+use lookalike::index::planner::{Budget, DesignEstimate, choose, designs, largest_prefix};
 use lookalike::size::format_bytes;
 use serde_json::json;
 
@@ -24,7 +24,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
         let known: Vec<Cut> = all.iter().map(|estimate| estimate.design.cut().clone()).collect();
         let paper = PAPER.iter().filter_map(|cut| cut.parse().ok()).filter(|cut| !known.contains(cut));
         all.extend(
-            paper.filter_map(|cut| Design::new(64, radius, cut).ok()).map(|design| Estimate::new(design, pages)),
+            paper.filter_map(|cut| Design::new(64, radius, cut).ok()).map(|design| DesignEstimate::new(design, pages)),
         );
     }
     all.sort_by_key(|estimate| (estimate.design.tables().len(), estimate.design.probes()));
@@ -87,7 +87,7 @@ fn budget_is_given(budget: &Budget) -> bool {
     budget.memory_bytes.is_some() || budget.latency.is_some() || budget.tables.is_some()
 }
 
-fn row_json(estimate: &Estimate, chosen: &Estimate) -> serde_json::Value {
+fn row_json(estimate: &DesignEstimate, chosen: &DesignEstimate) -> serde_json::Value {
     let prefixes: Vec<u32> = estimate.design.tables().iter().map(|table| table.prefix).collect();
     json!({
         "design": estimate.design.cut().to_string(),

@@ -7,8 +7,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use lookalike::config::{Config, Method};
 use lookalike::error::{Error, Result};
-use lookalike::index::{COLLECTIONS, IndexConfig, Meaning};
-use lookalike::online::{Online, OnlineOptions, Verdict};
+use lookalike::index::{COLLECTIONS, FingerprintOrigin, IndexConfig};
+use lookalike::online::{Online, OnlineOptions, PageVerdict};
 use lookalike::text::{Scope, language};
 use metrics::Counter;
 use serde::{Deserialize, Serialize};
@@ -92,7 +92,7 @@ impl CollectionInput {
 
     /// What an index is like, in the same words; nothing if its fingerprints are not of pages.
     pub(crate) fn of(index: &IndexConfig) -> Option<CollectionInput> {
-        let Meaning::Pages(pages) = &index.fingerprints else { return None };
+        let FingerprintOrigin::Pages(pages) = &index.fingerprints else { return None };
         Some(CollectionInput {
             ngram: Some(pages.ngram),
             radius: Some(index.radius),
@@ -151,12 +151,12 @@ impl Collection {
     }
 
     /// Counts an answer.
-    pub(crate) fn count(&self, verdict: Verdict) {
+    pub(crate) fn count(&self, verdict: PageVerdict) {
         let [new, near, exact] = &self.answers;
         match verdict {
-            Verdict::New => new.increment(1),
-            Verdict::Near => near.increment(1),
-            Verdict::Exact => exact.increment(1),
+            PageVerdict::New => new.increment(1),
+            PageVerdict::Near => near.increment(1),
+            PageVerdict::Exact => exact.increment(1),
         }
     }
 

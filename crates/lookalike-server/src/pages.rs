@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::{Buf, Bytes};
 use http_body_util::StreamBody;
 use hyper::body::Frame;
-use lookalike::online::{Answer, Compared, Length, Storing, Verdict};
+use lookalike::online::{CheckOutcome, ComparedCandidate, PageLength, PageVerdict, StorePolicy};
 use lookalike::page::{Body as PageBody, Markup, RawPage};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
@@ -184,11 +184,11 @@ enum LengthName {
     Empty,
 }
 
-fn length_name(length: Length) -> LengthName {
+fn length_name(length: PageLength) -> LengthName {
     match length {
-        Length::Enough => LengthName::Enough,
-        Length::Short => LengthName::Short,
-        Length::Empty => LengthName::Empty,
+        PageLength::Enough => LengthName::Enough,
+        PageLength::Short => LengthName::Short,
+        PageLength::Empty => LengthName::Empty,
     }
 }
 
@@ -224,25 +224,27 @@ pub(crate) struct Explanation {
     rejected: Vec<NearPage>,
 }
 
-fn near(compared: Vec<Compared>) -> Vec<NearPage> {
+fn near(compared: Vec<ComparedCandidate>) -> Vec<NearPage> {
     let some = compared.into_iter().take(MOST_NAMED);
     some.map(|near| NearPage { id: near.id, distance: near.distance, similarity: near.similarity }).collect()
 }
 
-fn explain(answer: &Answer, collection: &Collection) -> Explanation {
+fn explain(answer: &CheckOutcome, collection: &Collection) -> Explanation {
     let config = collection.online.config();
     let (radius, threshold) = (config.radius, config.threshold);
     let rejected = answer.rejected.len();
     let why = match (&answer.verdict, answer.of.first(), answer.length) {
-        (_, _, Length::Empty) => "There is no word in it, so it is like nothing.".to_owned(),
-        (Verdict::Exact, Some(of), _) => format!("It has the same words in the same order as {}.", of.id),
-        (Verdict::Near, Some(of), _) => format!(
+        (_, _, PageLength::Empty) => "There is no word in it, so it is like nothing.".to_owned(),
+        (PageVerdict::Exact, Some(of), _) => format!("It has the same words in the same order as {}.", of.id),
+        (PageVerdict::Near, Some(of), _) => format!(
             "Its fingerprint differs from that of {} in {} of 64 bits ({radius} are allowed), and the stored sketch confirms it: about {:.2} of their runs of five words are common ({threshold} are needed).",
             of.id,
             of.distance,
             of.similarity.unwrap_or(0.0)
         ),
-        (_, _, Length::Short) => "It is too short to be like anything but a copy, and no copy is stored.".to_owned(),
+        (_, _, PageLength::Short) => {
+            "It is too short to be like anything but a copy, and no copy is stored.".to_owned()
+        }
         _ if answer.candidates == 0 => format!("No stored fingerprint is within {radius} bits of its own."),
         _ if rejected == 0 => {
             "Stored fingerprints are near, but nothing else is stored of those pages that could confirm it.".to_owned()
@@ -263,14 +265,14 @@ fn explain(answer: &Answer, collection: &Collection) -> Explanation {
     }
 }
 
-fn page_answer(answer: Answer, collection: &Collection, is_explained: bool) -> PageAnswer {
+fn page_answer(answer: CheckOutcome, collection: &Collection, is_explained: bool) -> PageAnswer {
     let explanation = is_explained.then(|| explain(&answer, collection));
     PageAnswer {
         id: answer.id,
         verdict: match answer.verdict {
-            Verdict::New => VerdictName::New,
-            Verdict::Near => VerdictName::Near,
-            Verdict::Exact => VerdictName::Exact,
+            PageVerdict::New => VerdictName::New,
+            PageVerdict::Near => VerdictName::Near,
+            PageVerdict::Exact => VerdictName::Exact,
         },
         of: near(answer.of),
         stored: answer.stored,
@@ -283,8 +285,8 @@ fn page_answer(answer: Answer, collection: &Collection, is_explained: bool) -> P
 
 /// An answer that is there, or will be.
 enum Coming {
-    Ready(Result<Answer, Problem>),
-    Later(oneshot::Receiver<lookalike::error::Result<Answer>>),
+    Ready(Result<CheckOutcome, Problem>),
+    Later(oneshot::Receiver<lookalike::error::Result<CheckOutcome>>),
 }
 
 /// Begins to look for a page, and to store it.
@@ -294,8 +296,8 @@ fn begin(service: &Service, collection: &Collection, bytes: &[u8], store: StoreI
         let page = input.page(service.settings.limits.page_bytes)?;
         let storing = match store {
             StoreInput::Never => return Ok(Coming::Ready(Ok(collection.online.check(&page)?))),
-            StoreInput::IfNew => Storing::IfNew,
-            StoreInput::Always => Storing::Always,
+            StoreInput::IfNew => StorePolicy::IfNew,
+            StoreInput::Always => StorePolicy::Always,
         };
         let (tell, told) = oneshot::channel();
         // Whoever asked may be gone by then.
@@ -306,7 +308,7 @@ fn begin(service: &Service, collection: &Collection, bytes: &[u8], store: StoreI
         .unwrap_or_else(|problem| Coming::Ready(Err(problem)))
 }
 
-async fn end(coming: Coming) -> Result<Answer, Problem> {
+async fn end(coming: Coming) -> Result<CheckOutcome, Problem> {
     match coming {
         Coming::Ready(answer) => answer,
         Coming::Later(told) => match told.await {
@@ -530,9 +532,9 @@ pub(crate) struct StoredAnswer {
 pub(crate) async fn get(Chosen(collection): Chosen, PathId(id): PathId) -> Result<Response, Problem> {
     let Some(page) = collection.online.get(&id)? else { return Err(no_page(&id)) };
     let length = match page.fingerprint {
-        None => Length::Empty,
-        Some(_) if page.is_short => Length::Short,
-        Some(_) => Length::Enough,
+        None => PageLength::Empty,
+        Some(_) if page.is_short => PageLength::Short,
+        Some(_) => PageLength::Enough,
     };
     let answer = StoredAnswer {
         id,

@@ -13,20 +13,20 @@ mod rows;
 mod segment;
 
 pub use build::planner;
-pub use live::background::{MergeStats, Merging};
-pub use live::changes::{Bulk, Change};
-pub use live::manifest::{IndexConfig, Meaning};
+pub use live::background::{MergeStats, MergeThread};
+pub use live::changes::{BulkInsert, RowChange};
+pub use live::manifest::{FingerprintOrigin, IndexConfig};
 pub(crate) use live::manifest::{is_ours, sync_directory};
-pub(crate) use live::snapshot::Moment;
+pub(crate) use live::snapshot::IndexSnapshot;
 pub(crate) use live::store;
-pub use query::matches::Told;
-pub use query::reader::{Answer, Match, Reader};
+pub use query::matches::MatchCounts;
+pub use query::reader::{IndexReader, QueryResult, RowMatch};
 pub use query::stats;
 pub use rows::{fingerprints, pages};
 pub use segment::file::FORMAT_VERSION;
 pub use segment::ids::{Id, IdKind};
 pub use segment::packed::PackedShape;
-pub use segment::{Codec, MOST_RADIUS};
+pub use segment::{MOST_RADIUS, TableCodec};
 pub use store::StoredPage;
 
 use std::fs::{File, TryLockError};
@@ -69,7 +69,7 @@ pub const COLLECTIONS: &str = "collections";
 pub struct Index {
     directory: PathBuf,
     config: IndexConfig,
-    state: ArcSwap<State>,
+    state: ArcSwap<IndexState>,
     /// Held while the state is changed, not while it is read.
     writing: Mutex<()>,
     /// Held while segments are merged.
@@ -96,7 +96,7 @@ pub struct Index {
 }
 
 /// What there is at one moment.
-pub(crate) struct State {
+pub(crate) struct IndexState {
     /// From old to new; most of those without a file come last.
     segments: Vec<Arc<Segment>>,
     tail: Arc<Tail>,
@@ -246,7 +246,7 @@ impl Index {
         Ok(Index {
             directory: directory.to_path_buf(),
             config: manifest.config,
-            state: ArcSwap::from_pointee(State { segments, tail: Arc::default(), damaged }),
+            state: ArcSwap::from_pointee(IndexState { segments, tail: Arc::default(), damaged }),
             writing: Mutex::default(),
             merging: Mutex::default(),
             next: next.into(),
@@ -288,8 +288,8 @@ impl Index {
 
     /// What is there now, for queries; does not change when rows come or go.
     #[must_use]
-    pub fn reader(&self) -> Reader {
-        Reader::new(self.state.load_full())
+    pub fn reader(&self) -> IndexReader {
+        IndexReader::new(self.state.load_full())
     }
 
     /// The number that a row without an id gets: above all numbers that rows have had.
@@ -345,7 +345,7 @@ fn lock(directory: &Path) -> Result<File> {
 pub(crate) fn exercise(bytes: &[u8], sealed: bool) -> usize {
     let bytes = if sealed { segment::file::seal(bytes) } else { bytes.to_vec() };
     let Ok(segment) = Segment::in_memory(bytes) else { return 0 };
-    let (mut room, mut hits, mut keys) = (segment::packed::Room::default(), Vec::new(), Vec::new());
+    let (mut room, mut hits, mut keys) = (segment::packed::ProbeScratch::default(), Vec::new(), Vec::new());
     // Whatever it answers, it answers.
     let _ = segment.decode(0..segment.fingerprints().min(1000), &mut keys);
     let queries = keys.iter().copied().take(50).chain([0, u64::MAX, 0x0123_4567_89ab_cdef]);

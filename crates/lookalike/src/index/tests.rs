@@ -48,7 +48,7 @@ fn scan(rows: &[(u64, Id)], query: u64, radius: u32) -> Vec<(u32, u64, Id)> {
     near
 }
 
-fn asked(reader: &mut Reader, query: u64, radius: u32) -> Vec<(u32, u64, Id)> {
+fn asked(reader: &mut IndexReader, query: u64, radius: u32) -> Vec<(u32, u64, Id)> {
     let answer = reader.query(query, radius, usize::MAX).unwrap();
     assert_eq!(answer.count, answer.matches.len() as u64);
     let mut found: Vec<(u32, u64, Id)> =
@@ -74,7 +74,9 @@ fn every_design_and_codec_equals_a_scan_at_every_radius() {
     let mut state = 2007;
     for radius in 0..=MOST_RADIUS {
         let rows = rows(if radius < 4 { 20_000 } else { 2000 }, &mut state);
-        for (cut, codec) in designs(radius).into_iter().flat_map(|cut| Codec::ALL.map(|codec| (cut.clone(), codec))) {
+        for (cut, codec) in
+            designs(radius).into_iter().flat_map(|cut| TableCodec::ALL.map(|codec| (cut.clone(), codec)))
+        {
             let directory = tempfile::tempdir().unwrap();
             let config = IndexConfig { cut: Some(cut.clone()), codec, ..IndexConfig::given(IdKind::Number, radius) };
             let index = built(directory.path(), config, &rows);
@@ -115,7 +117,7 @@ fn crowds_are_counted_and_only_the_first_are_told() {
     // Many different fingerprints that share a quarter with the centre: a bucket of their own.
     all.extend((30_000..60_000).map(|id| (centre ^ next_random(&mut state) >> 16, Id::Number(id))));
     all.extend((60_000..70_000).map(|id| (flipped(centre, (id % 6) as u32, &mut state), Id::Number(id))));
-    for codec in Codec::ALL {
+    for codec in TableCodec::ALL {
         let directory = tempfile::tempdir().unwrap();
         let config = IndexConfig { cut: Some(Cut::Blocks(vec![4])), codec, ..IndexConfig::given(IdKind::Number, 3) };
         let index = built(directory.path(), config, &all);
@@ -350,7 +352,7 @@ fn building_beyond_the_memory_limit_gives_the_same_bytes() {
     let rows: Vec<(u64, Id)> =
         rows(60_000, &mut state).into_iter().map(|(near, id)| (near, Id::from(id.to_string().as_str()))).collect();
     let directory = tempfile::tempdir().unwrap();
-    for codec in Codec::ALL {
+    for codec in TableCodec::ALL {
         let config = IndexConfig { codec, cut: Some(Cut::Blocks(vec![4])), ..IndexConfig::given(IdKind::Text, 3) };
         let mut files = Vec::new();
         for (name, memory) in [("small", 200_000), ("large", 1 << 30)] {
@@ -384,9 +386,9 @@ fn the_bytes_of_a_segment_are_those_of_every_machine() {
     let mut state = 1;
     let rows = rows(2000, &mut state);
     for (codec, golden) in [
-        (Codec::Raw, 5_257_759_220_090_511_955u64),
-        (Codec::Huffman, 12_838_152_336_404_525_993),
-        (Codec::EliasFano, 18_401_452_833_574_485_559),
+        (TableCodec::Raw, 5_257_759_220_090_511_955u64),
+        (TableCodec::Huffman, 12_838_152_336_404_525_993),
+        (TableCodec::EliasFano, 18_401_452_833_574_485_559),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let config = IndexConfig { codec, cut: Some(Cut::Blocks(vec![4])), ..IndexConfig::given(IdKind::Number, 3) };
@@ -396,7 +398,7 @@ fn the_bytes_of_a_segment_are_those_of_every_machine() {
     }
 }
 
-fn one_segment(codec: Codec) -> Vec<u8> {
+fn one_segment(codec: TableCodec) -> Vec<u8> {
     let mut state = 3;
     let directory = tempfile::tempdir().unwrap();
     let config = IndexConfig { codec, ..IndexConfig::given(IdKind::Text, 3) };
@@ -409,7 +411,7 @@ fn one_segment(codec: Codec) -> Vec<u8> {
 #[test]
 fn any_changed_byte_is_found_out_and_nothing_that_is_cut_or_foreign_is_opened() {
     let mut state = 12;
-    for codec in Codec::ALL {
+    for codec in TableCodec::ALL {
         let whole = one_segment(codec);
         assert!(Segment::in_memory(whole.clone()).unwrap().verify().is_empty());
         for _ in 0..300 {
@@ -426,7 +428,7 @@ fn any_changed_byte_is_found_out_and_nothing_that_is_cut_or_foreign_is_opened() 
         }
     }
     let reason = |bytes: Vec<u8>| Segment::in_memory(bytes).err().unwrap().to_string();
-    let whole = one_segment(Codec::EliasFano);
+    let whole = one_segment(TableCodec::EliasFano);
     let mut newer = whole.clone();
     newer[8] = 2;
     assert!(reason(newer).contains("format 2"));
@@ -460,7 +462,7 @@ fn segments_of_another_meaning_are_not_mixed_in() {
     let directory = tempfile::tempdir().unwrap();
     let (one, other) = (directory.path().join("one"), directory.path().join("other"));
     built(&one, IndexConfig::given(IdKind::Number, 3), &[(1, Id::Number(1))]);
-    let pages = Meaning::Pages(Box::new(crate::config::Config::for_method(crate::config::Method::Simhash)));
+    let pages = FingerprintOrigin::Pages(Box::new(crate::config::Config::for_method(crate::config::Method::Simhash)));
     built(&other, IndexConfig { fingerprints: pages, ..IndexConfig::given(IdKind::Text, 3) }, &[(1, Id::from("a"))]);
     std::fs::copy(other.join("segment-000001.seg"), one.join("segment-000001.seg")).unwrap();
     let error = Index::open(&one, OpenOptions::default()).err().unwrap().to_string();

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::sync::mpsc;
 
 use crate::error::{Error, Result};
-use crate::index::store::Mark;
+use crate::index::store::AcknowledgedMark;
 use crate::index::{Index, OpenOptions, sync_directory};
 use crate::online::Online;
-use crate::online::sequencer::Job;
+use crate::online::sequencer::SequencerJob;
 
 /// What was copied.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Online {
         };
         let (tell, told) = mpsc::sync_channel(1);
         // Nobody waits for the answer if this thread is gone.
-        self.send(Job::Snapshot { done: Box::new(move |moment| drop(tell.send(moment))) })?;
+        self.send(SequencerJob::Snapshot { done: Box::new(move |moment| drop(tell.send(moment))) })?;
         let (moment, snapshot) = told.recv().map_err(|_| self.shared.closed())??;
         let parent = directory.parent().unwrap_or(Path::new("."));
         let mut name = directory.file_name().unwrap_or_default().to_owned();
@@ -50,7 +50,7 @@ impl Online {
             let copy = Index::open(&aside, OpenOptions::default())?;
             let rows = copy.reader().len().0;
             // Over the one of an index that was ahead: it is put back to this moment.
-            Mark::open(&aside)?.write(copy.last_change());
+            AcknowledgedMark::open(&aside)?.write(copy.last_change());
             drop(copy);
             std::fs::rename(&aside, directory).map_err(Error::io(directory, "write"))?;
             sync_directory(parent)?;

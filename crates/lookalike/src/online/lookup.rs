@@ -3,9 +3,9 @@
 use std::collections::HashSet;
 
 use crate::error::Result;
-use crate::index::{self, Id, Match, Reader};
-use crate::online::sequencer::Pending;
-use crate::online::{Answer, Asked, Compared, Shared, Verdict};
+use crate::index::{self, Id, IndexReader, RowMatch};
+use crate::online::sequencer::PendingGroup;
+use crate::online::{CheckOutcome, ComparedCandidate, IncomingPage, PageVerdict, ServedIndex};
 
 /// Candidates that are compared, the nearest first.
 const MOST_COMPARED: usize = 64;
@@ -13,53 +13,53 @@ const MOST_COMPARED: usize = 64;
 const MOST_TRIED: usize = 4096;
 
 /// Candidates for a page.
-pub(super) struct Found {
-    reader: Reader,
+pub(super) struct NearRows {
+    reader: IndexReader,
     /// What is stored, and what is about to be.
-    stored: index::Answer,
-    coming: Vec<Match>,
+    stored: index::QueryResult,
+    coming: Vec<RowMatch>,
 }
 
-impl Found {
+impl NearRows {
     /// How many there are.
     pub(super) fn candidates(&self) -> u64 {
         self.stored.count + self.coming.len() as u64
     }
 }
 
-impl Shared {
+impl ServedIndex {
     /// Looks for a page among what is stored and what is about to be.
-    pub(super) fn look(&self, asked: &Asked, pending: &Pending) -> Result<Answer> {
+    pub(super) fn look(&self, asked: &IncomingPage, pending: &PendingGroup) -> Result<CheckOutcome> {
         self.judge(asked, self.find(asked, pending)?, pending)
     }
 
     /// Finds what a page may be like.
-    pub(super) fn find(&self, asked: &Asked, pending: &Pending) -> Result<Found> {
+    pub(super) fn find(&self, asked: &IncomingPage, pending: &PendingGroup) -> Result<NearRows> {
         let mut reader = self.index.reader();
         let Some(fingerprint) = asked.page.fingerprint else {
-            return Ok(Found { reader, stored: index::Answer::default(), coming: Vec::new() });
+            return Ok(NearRows { reader, stored: index::QueryResult::default(), coming: Vec::new() });
         };
         let radius = self.radius_for(asked);
         let stored = reader.query(fingerprint, radius, MOST_COMPARED)?;
-        Ok(Found { reader, stored, coming: pending.near(fingerprint, radius) })
+        Ok(NearRows { reader, stored, coming: pending.near(fingerprint, radius) })
     }
 
-    fn radius_for(&self, asked: &Asked) -> u32 {
+    fn radius_for(&self, asked: &IncomingPage) -> u32 {
         if asked.page.is_short { 0 } else { self.radius }
     }
 
     /// Says which of the candidates a page is like.
-    pub(super) fn judge(&self, asked: &Asked, found: Found, pending: &Pending) -> Result<Answer> {
+    pub(super) fn judge(&self, asked: &IncomingPage, found: NearRows, pending: &PendingGroup) -> Result<CheckOutcome> {
         let mut answer = asked.answer();
         answer.candidates = found.candidates();
         let Some(fingerprint) = asked.page.fingerprint.filter(|_| answer.candidates > 0) else { return Ok(answer) };
-        let Found { mut reader, stored: found, coming: near } = found;
+        let NearRows { mut reader, stored: found, coming: near } = found;
         let radius = self.radius_for(asked);
         let mut seen = HashSet::new();
         if answer.candidates > MOST_COMPARED as u64 {
             // Its own older version must not be lost in a crowd.
             let own = asked.id.as_deref().map_or(Ok(None), |id| self.page(id))?.and_then(|page| page.fingerprint);
-            let own = own.zip(asked.id.as_deref()).map(|(other, id)| Match {
+            let own = own.zip(asked.id.as_deref()).map(|(other, id)| RowMatch {
                 id: Id::from(id),
                 distance: (other ^ fingerprint).count_ones(),
                 fingerprint: other,
@@ -71,15 +71,15 @@ impl Shared {
             let more = reader.query(fingerprint, radius, MOST_TRIED)?.matches;
             self.compare(asked, more.into_iter().skip(MOST_COMPARED), pending, &mut seen, &mut answer)?;
         }
-        let similarity = |compared: &Compared| compared.similarity.unwrap_or(0.0);
+        let similarity = |compared: &ComparedCandidate| compared.similarity.unwrap_or(0.0);
         answer.of.sort_by(|a, b| {
             let nearer = b.is_exact.cmp(&a.is_exact).then(similarity(b).total_cmp(&similarity(a)));
             nearer.then(a.distance.cmp(&b.distance)).then_with(|| a.id.cmp(&b.id))
         });
         answer.verdict = match answer.of.first() {
-            Some(first) if first.is_exact => Verdict::Exact,
-            Some(_) => Verdict::Near,
-            None => Verdict::New,
+            Some(first) if first.is_exact => PageVerdict::Exact,
+            Some(_) => PageVerdict::Near,
+            None => PageVerdict::New,
         };
         Ok(answer)
     }
@@ -87,11 +87,11 @@ impl Shared {
     /// Compares candidates with what is stored of them.
     fn compare(
         &self,
-        asked: &Asked,
-        candidates: impl Iterator<Item = Match>,
-        pending: &Pending,
+        asked: &IncomingPage,
+        candidates: impl Iterator<Item = RowMatch>,
+        pending: &PendingGroup,
         seen: &mut HashSet<String>,
-        answer: &mut Answer,
+        answer: &mut CheckOutcome,
     ) -> Result<()> {
         for candidate in candidates {
             let id = candidate.id.to_string();

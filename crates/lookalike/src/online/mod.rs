@@ -20,13 +20,15 @@ use std::thread::JoinHandle;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::index::pages;
-use crate::index::store::{Mark, Store};
-use crate::index::{Index, IndexConfig, Meaning, MergeStats, Merging, OpenOptions, Reader, StoredPage, is_ours};
+use crate::index::store::{AcknowledgedMark, Store};
+use crate::index::{
+    FingerprintOrigin, Index, IndexConfig, IndexReader, MergeStats, MergeThread, OpenOptions, StoredPage, is_ours,
+};
 use crate::method::Plan;
 use crate::page::RawPage;
 use crate::sketch::min_bytes::similarity;
 use crate::sketch::sketcher::Sketcher;
-use sequencer::{Job, Pending, Sequencer};
+use sequencer::{PendingGroup, Sequencer, SequencerJob};
 
 /// Jobs that wait for the sequencer, at the most.
 const MOST_WAITING: usize = 8192;
@@ -47,7 +49,7 @@ thread_local! {
 
 /// Whether a page is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Storing {
+pub enum StorePolicy {
     /// If nothing that is stored is like it.
     IfNew,
     /// In any case, in the place of a page with the same id.
@@ -56,7 +58,7 @@ pub enum Storing {
 
 /// What a page is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
+pub enum PageVerdict {
     /// Like nothing that is stored.
     New,
     /// Like a page that is stored.
@@ -67,7 +69,7 @@ pub enum Verdict {
 
 /// How much there is to go by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Length {
+pub enum PageLength {
     /// Enough.
     Enough,
     /// Too short to be like anything but its copy.
@@ -78,7 +80,7 @@ pub enum Length {
 
 /// A stored page that was compared.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Compared {
+pub struct ComparedCandidate {
     /// Its id.
     pub id: String,
     /// Differing bits of the fingerprints.
@@ -91,17 +93,17 @@ pub struct Compared {
 
 /// What is known of a page after looking for it.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Answer {
+pub struct CheckOutcome {
     /// Its id, if it has one.
     pub id: Option<String>,
     /// What it is.
-    pub verdict: Verdict,
+    pub verdict: PageVerdict,
     /// The stored pages that it is like, the most similar first.
-    pub of: Vec<Compared>,
+    pub of: Vec<ComparedCandidate>,
     /// Candidates that are not like it after all.
-    pub rejected: Vec<Compared>,
+    pub rejected: Vec<ComparedCandidate>,
     /// Candidates of which nothing but the fingerprint is known; they do not count.
-    pub unconfirmed: Vec<Compared>,
+    pub unconfirmed: Vec<ComparedCandidate>,
     /// Candidates there are; at most 64 are compared, and 4,096 if none of those is confirmed.
     pub candidates: u64,
     /// Whether it is stored now, and was not before this call.
@@ -113,31 +115,31 @@ pub struct Answer {
     /// Its fingerprint; none where it is empty.
     pub fingerprint: Option<u64>,
     /// Whether there is enough to go by.
-    pub length: Length,
+    pub length: PageLength,
 }
 
 /// A page that was read.
 #[derive(Debug, Clone)]
-struct Asked {
+struct IncomingPage {
     id: Option<String>,
     page: StoredPage,
 }
 
-impl Asked {
-    fn new(page: &RawPage<'_>, read: StoredPage) -> Asked {
+impl IncomingPage {
+    fn new(page: &RawPage<'_>, read: StoredPage) -> IncomingPage {
         // A URL is a name for a page that has no other.
-        Asked { id: page.id.as_deref().or(page.url.as_deref()).map(str::to_owned), page: read }
+        IncomingPage { id: page.id.as_deref().or(page.url.as_deref()).map(str::to_owned), page: read }
     }
 
-    fn answer(&self) -> Answer {
+    fn answer(&self) -> CheckOutcome {
         let length = match self.page.fingerprint {
-            None => Length::Empty,
-            Some(_) if self.page.is_short => Length::Short,
-            Some(_) => Length::Enough,
+            None => PageLength::Empty,
+            Some(_) if self.page.is_short => PageLength::Short,
+            Some(_) => PageLength::Enough,
         };
-        Answer {
+        CheckOutcome {
             id: self.id.clone(),
-            verdict: Verdict::New,
+            verdict: PageVerdict::New,
             of: Vec::new(),
             rejected: Vec::new(),
             unconfirmed: Vec::new(),
@@ -150,16 +152,16 @@ impl Asked {
         }
     }
 
-    fn compare(&self, id: &str, distance: u32, page: Option<&StoredPage>) -> Compared {
+    fn compare(&self, id: &str, distance: u32, page: Option<&StoredPage>) -> ComparedCandidate {
         let is_exact = page.is_some_and(|page| page.identity == self.page.identity);
         let estimate = |page: &StoredPage| if is_exact { 1.0 } else { similarity(&self.page.sketch, &page.sketch) };
-        Compared { id: id.to_owned(), distance, similarity: page.map(estimate), is_exact }
+        ComparedCandidate { id: id.to_owned(), distance, similarity: page.map(estimate), is_exact }
     }
 }
 
 /// What has been done since the start.
 #[derive(Debug, Default)]
-pub(crate) struct Counters {
+pub(crate) struct OnlineCounters {
     groups: AtomicU64,
     grouped: AtomicU64,
     sync_nanoseconds: AtomicU64,
@@ -204,7 +206,7 @@ pub struct OnlineStats {
 }
 
 /// What all threads share.
-pub(crate) struct Shared {
+pub(crate) struct ServedIndex {
     index: Arc<Index>,
     config: Option<Config>,
     threshold: f64,
@@ -213,17 +215,17 @@ pub(crate) struct Shared {
     store: RwLock<Option<Store>>,
     /// Why nothing can be stored at the moment.
     failed: Mutex<Option<String>>,
-    counters: Counters,
+    counters: OnlineCounters,
 }
 
 /// An index that is asked and written to by many at once.
 pub struct Online {
-    shared: Arc<Shared>,
+    shared: Arc<ServedIndex>,
     plan: OnceLock<Plan>,
     sketchers: [Mutex<Vec<Sketcher>>; LANES],
-    jobs: Option<SyncSender<Job>>,
+    jobs: Option<SyncSender<SequencerJob>>,
     sequencer: Option<JoinHandle<()>>,
-    merging: Option<Arc<Merging>>,
+    merging: Option<Arc<MergeThread>>,
     is_read_only: bool,
     /// Held while a copy is made.
     copying: Mutex<()>,
@@ -247,8 +249,8 @@ impl Online {
     /// When there is one, the config makes no sense, or the directory cannot be written.
     pub fn create(directory: &Path, config: IndexConfig) -> Result<()> {
         match &config.fingerprints {
-            Meaning::Pages(config) => pages::check(config)?,
-            Meaning::Given => {
+            FingerprintOrigin::Pages(config) => pages::check(config)?,
+            FingerprintOrigin::Given => {
                 return Err(Error::Usage("an index that is served is made for pages".to_owned()));
             }
         }
@@ -285,8 +287,8 @@ impl Online {
         };
         let index = Arc::new(Index::open_to_serve(directory, open)?);
         let config = match &index.config().fingerprints {
-            Meaning::Pages(config) => Some(Config::clone(config)),
-            Meaning::Given => None,
+            FingerprintOrigin::Pages(config) => Some(Config::clone(config)),
+            FingerprintOrigin::Given => None,
         };
         let store = index.open_store(options.skip_damaged)?;
         let covered = index.covered();
@@ -295,19 +297,19 @@ impl Online {
             index.set_store(true)?;
         }
         let first = store.first().unwrap_or(covered + 1);
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServedIndex {
             threshold: index.config().threshold,
             radius: index.config().radius,
             config,
             store: RwLock::new(Some(store)),
             failed: Mutex::default(),
-            counters: Counters { last: last.into(), ..Counters::default() },
+            counters: OnlineCounters { last: last.into(), ..OnlineCounters::default() },
             index: Arc::clone(&index),
         });
         shared.measure();
         let merging = Arc::new(index.merge_in_background()?);
         let (jobs, received) = std::sync::mpsc::sync_channel(MOST_WAITING);
-        let mark = Mark::open(directory)?;
+        let mark = AcknowledgedMark::open(directory)?;
         let sequencer = Sequencer::new(Arc::clone(&shared), Arc::clone(&merging), mark, last + 1, first);
         let thread = std::thread::Builder::new().name("sequencer".to_owned());
         let thread =
@@ -342,7 +344,7 @@ impl Online {
 
     /// What is there now, for questions about fingerprints.
     #[must_use]
-    pub fn reader(&self) -> Reader {
+    pub fn reader(&self) -> IndexReader {
         self.shared.index.reader()
     }
 
@@ -350,10 +352,10 @@ impl Online {
     ///
     /// # Errors
     /// When the index is damaged where it is read, or holds no pages.
-    pub fn check(&self, page: &RawPage<'_>) -> Result<Answer> {
-        let pending = Pending::default();
+    pub fn check(&self, page: &RawPage<'_>) -> Result<CheckOutcome> {
+        let pending = PendingGroup::default();
         self.with_sketcher(page, |sketcher, config| {
-            let mut asked = Asked::new(page, pages::page_without_sketch(page, sketcher, config));
+            let mut asked = IncomingPage::new(page, pages::page_without_sketch(page, sketcher, config));
             let found = self.shared.find(&asked, &pending)?;
             if found.candidates() > 0 {
                 asked.page.sketch = pages::sketch_of_read(sketcher);
@@ -370,23 +372,24 @@ impl Online {
     pub fn put(
         &self,
         page: &RawPage<'_>,
-        storing: Storing,
-        done: impl FnOnce(Result<Answer>) + Send + 'static,
+        storing: StorePolicy,
+        done: impl FnOnce(Result<CheckOutcome>) + Send + 'static,
     ) -> Result<()> {
         if self.is_read_only {
             return Err(self.read_only());
         }
-        let asked =
-            self.with_sketcher(page, |sketcher, config| Asked::new(page, pages::stored_page(page, sketcher, config)))?;
-        if storing == Storing::IfNew {
+        let asked = self.with_sketcher(page, |sketcher, config| {
+            IncomingPage::new(page, pages::stored_page(page, sketcher, config))
+        })?;
+        if storing == StorePolicy::IfNew {
             // What readers see is on disk: nobody has to wait for this answer.
-            let answer = self.shared.look(&asked, &Pending::default())?;
-            if answer.verdict != Verdict::New {
+            let answer = self.shared.look(&asked, &PendingGroup::default())?;
+            if answer.verdict != PageVerdict::New {
                 done(Ok(answer));
                 return Ok(());
             }
         }
-        self.send(Job::Put { asked: Box::new(asked), storing, done: Box::new(done) })
+        self.send(SequencerJob::Put { asked: Box::new(asked), storing, done: Box::new(done) })
     }
 
     /// Removes the page with an id; `done` is told whether there was one, when it is gone from disk.
@@ -397,7 +400,7 @@ impl Online {
         if self.is_read_only {
             return Err(self.read_only());
         }
-        self.send(Job::Delete { id: id.to_owned(), done: Box::new(done) })
+        self.send(SequencerJob::Delete { id: id.to_owned(), done: Box::new(done) })
     }
 
     fn read_only(&self) -> Error {
@@ -463,10 +466,10 @@ impl Online {
             std::panic::resume_unwind(panic);
         }
         // What could not be merged is in the store, and is merged another time.
-        let _ = self.merging.take().and_then(Arc::into_inner).map(Merging::finish);
+        let _ = self.merging.take().and_then(Arc::into_inner).map(MergeThread::finish);
     }
 
-    fn send(&self, job: Job) -> Result<()> {
+    fn send(&self, job: SequencerJob) -> Result<()> {
         match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
             Some(Ok(())) => Ok(()),
             Some(Err(TrySendError::Full(_))) => Err(Error::Overloaded),
@@ -500,7 +503,7 @@ impl Drop for Online {
     }
 }
 
-impl Shared {
+impl ServedIndex {
     /// Why nothing can be stored at the moment.
     fn failed(&self) -> Option<String> {
         self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()

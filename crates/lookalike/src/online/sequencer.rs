@@ -7,9 +7,9 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::index::store::{Group, Mark, Store, StoreSnapshot};
-use crate::index::{Change, Id, Match, Merging, Moment, StoredPage};
-use crate::online::{Answer, Asked, Shared, Storing, Verdict};
+use crate::index::store::{AcknowledgedMark, ChangeGroup, Store, StoreSnapshot};
+use crate::index::{Id, IndexSnapshot, MergeThread, RowChange, RowMatch, StoredPage};
+use crate::online::{CheckOutcome, IncomingPage, PageVerdict, ServedIndex, StorePolicy};
 
 /// Jobs that make one group, at the most.
 const MOST_IN_GROUP: usize = 1024;
@@ -21,28 +21,28 @@ const SIZED: Duration = Duration::from_secs(1);
 type Done<T> = Box<dyn FnOnce(Result<T>) + Send>;
 
 /// What is to be done.
-pub(super) enum Job {
-    Put { asked: Box<Asked>, storing: Storing, done: Done<Answer> },
+pub(super) enum SequencerJob {
+    Put { asked: Box<IncomingPage>, storing: StorePolicy, done: Done<CheckOutcome> },
     Delete { id: String, done: Done<bool> },
-    Snapshot { done: Done<(Moment, StoreSnapshot)> },
+    Snapshot { done: Done<(IndexSnapshot, StoreSnapshot)> },
 }
 
 /// What is about to be stored.
 #[derive(Default)]
-pub(super) struct Pending {
+pub(super) struct PendingGroup {
     /// Rows that come.
     rows: Vec<(u64, Id)>,
     /// Pages that come, by id, and nothing for those that go.
     pub(super) pages: HashMap<String, Option<StoredPage>>,
-    changes: Vec<Change>,
+    changes: Vec<RowChange>,
 }
 
-impl Pending {
+impl PendingGroup {
     /// Rows within `radius` of `fingerprint`.
-    pub(super) fn near(&self, fingerprint: u64, radius: u32) -> Vec<Match> {
+    pub(super) fn near(&self, fingerprint: u64, radius: u32) -> Vec<RowMatch> {
         let distances = self.rows.iter().map(|row| ((row.0 ^ fingerprint).count_ones(), row));
         let near = distances.filter(|(distance, _)| *distance <= radius);
-        near.map(|(distance, (fingerprint, id))| Match { id: id.clone(), distance, fingerprint: *fingerprint })
+        near.map(|(distance, (fingerprint, id))| RowMatch { id: id.clone(), distance, fingerprint: *fingerprint })
             .collect()
     }
 
@@ -52,24 +52,24 @@ impl Pending {
         if old != new {
             let row = Id::from(id);
             self.rows.retain(|(_, other)| *other != row);
-            self.changes.extend(old.map(|old| Change::Delete(old, row.clone())));
+            self.changes.extend(old.map(|old| RowChange::Delete(old, row.clone())));
             self.rows.extend(new.map(|new| (new, row.clone())));
-            self.changes.extend(new.map(|new| Change::Insert(new, row)));
+            self.changes.extend(new.map(|new| RowChange::Insert(new, row)));
         }
         self.pages.insert(id.to_owned(), page);
     }
 }
 
 /// Somebody who waits, and whether for what is about to be written.
-struct Waiting {
+struct WaitingCaller {
     answer: Box<dyn FnOnce(Result<()>) + Send>,
     depends: bool,
 }
 
 pub(super) struct Sequencer {
-    shared: Arc<Shared>,
-    merging: Arc<Merging>,
-    mark: Mark,
+    shared: Arc<ServedIndex>,
+    merging: Arc<MergeThread>,
+    mark: AcknowledgedMark,
     /// The number of the next change.
     next: u64,
     /// The number of the first change in the log.
@@ -81,54 +81,63 @@ pub(super) struct Sequencer {
 }
 
 impl Sequencer {
-    pub(super) fn new(shared: Arc<Shared>, merging: Arc<Merging>, mark: Mark, next: u64, first: u64) -> Sequencer {
+    pub(super) fn new(
+        shared: Arc<ServedIndex>,
+        merging: Arc<MergeThread>,
+        mark: AcknowledgedMark,
+        next: u64,
+        first: u64,
+    ) -> Sequencer {
         Sequencer { shared, merging, mark, next, first, next_name: next, sized: Instant::now() }
     }
 
     /// Works until nobody can send any more and all is done.
-    pub(super) fn run(mut self, jobs: &Receiver<Job>) {
+    pub(super) fn run(mut self, jobs: &Receiver<SequencerJob>) {
         while let Ok(first) = jobs.recv() {
             let others = std::iter::from_fn(|| jobs.try_recv().ok());
-            let group: Vec<Job> = std::iter::once(first).chain(others.take(MOST_IN_GROUP - 1)).collect();
+            let group: Vec<SequencerJob> = std::iter::once(first).chain(others.take(MOST_IN_GROUP - 1)).collect();
             self.work(group);
         }
     }
 
-    fn work(&mut self, jobs: Vec<Job>) {
+    fn work(&mut self, jobs: Vec<SequencerJob>) {
         if let Err(error) = self.mend() {
             let again = || copy(&error);
             for job in jobs {
                 match job {
-                    Job::Put { done, .. } => done(Err(again())),
-                    Job::Delete { done, .. } => done(Err(again())),
-                    Job::Snapshot { done } => done(Err(again())),
+                    SequencerJob::Put { done, .. } => done(Err(again())),
+                    SequencerJob::Delete { done, .. } => done(Err(again())),
+                    SequencerJob::Snapshot { done } => done(Err(again())),
                 }
             }
             return;
         }
-        let (mut pending, mut waiting) = (Pending::default(), Vec::new());
+        let (mut pending, mut waiting) = (PendingGroup::default(), Vec::new());
         for job in jobs {
             match job {
-                Job::Put { asked, storing, done } => match self.put(*asked, storing, &mut pending) {
+                SequencerJob::Put { asked, storing, done } => match self.put(*asked, storing, &mut pending) {
                     Ok((answer, depends)) => {
-                        waiting.push(Waiting { answer: Box::new(|written| done(written.map(|()| answer))), depends });
+                        waiting.push(WaitingCaller {
+                            answer: Box::new(|written| done(written.map(|()| answer))),
+                            depends,
+                        });
                     }
                     Err(error) => done(Err(error)),
                 },
-                Job::Delete { id, done } => match self.delete(&id, &mut pending) {
+                SequencerJob::Delete { id, done } => match self.delete(&id, &mut pending) {
                     Ok((was_there, depends)) => {
-                        waiting.push(Waiting {
+                        waiting.push(WaitingCaller {
                             answer: Box::new(move |written| done(written.map(|()| was_there))),
                             depends,
                         });
                     }
                     Err(error) => done(Err(error)),
                 },
-                Job::Snapshot { done } => done(self.snapshot()),
+                SequencerJob::Snapshot { done } => done(self.snapshot()),
             }
         }
         let written = self.write(pending);
-        for Waiting { answer, depends } in waiting {
+        for WaitingCaller { answer, depends } in waiting {
             match &written {
                 Err(error) if depends => answer(Err(copy(error))),
                 _ => answer(Ok(())),
@@ -138,9 +147,14 @@ impl Sequencer {
     }
 
     /// Decides on a page; also whether the answer depends on what is about to be written.
-    fn put(&mut self, asked: Asked, storing: Storing, pending: &mut Pending) -> Result<(Answer, bool)> {
+    fn put(
+        &mut self,
+        asked: IncomingPage,
+        storing: StorePolicy,
+        pending: &mut PendingGroup,
+    ) -> Result<(CheckOutcome, bool)> {
         let mut answer = self.shared.look(&asked, pending)?;
-        if storing == Storing::IfNew && answer.verdict != Verdict::New {
+        if storing == StorePolicy::IfNew && answer.verdict != PageVerdict::New {
             let depends = answer.of.iter().any(|near| pending.pages.contains_key(&near.id));
             return Ok((answer, depends));
         }
@@ -149,7 +163,7 @@ impl Sequencer {
             None => self.free_id(pending)?,
         };
         let old = self.page(&id, pending)?;
-        if storing == Storing::IfNew && asked.page.fingerprint.is_none() && old.is_some() {
+        if storing == StorePolicy::IfNew && asked.page.fingerprint.is_none() && old.is_some() {
             // Nothing is new; what is known of the page stays.
             let depends = pending.pages.contains_key(&id);
             answer.id = Some(id);
@@ -162,7 +176,7 @@ impl Sequencer {
         Ok((answer, true))
     }
 
-    fn delete(&self, id: &str, pending: &mut Pending) -> Result<(bool, bool)> {
+    fn delete(&self, id: &str, pending: &mut PendingGroup) -> Result<(bool, bool)> {
         let depends = pending.pages.contains_key(id);
         match self.page(id, pending)? {
             Some(old) => {
@@ -173,7 +187,7 @@ impl Sequencer {
         }
     }
 
-    fn page(&self, id: &str, pending: &Pending) -> Result<Option<StoredPage>> {
+    fn page(&self, id: &str, pending: &PendingGroup) -> Result<Option<StoredPage>> {
         match pending.pages.get(id) {
             Some(page) => Ok(page.clone()),
             None => self.shared.page(id),
@@ -181,7 +195,7 @@ impl Sequencer {
     }
 
     /// An id that no page has.
-    fn free_id(&mut self, pending: &Pending) -> Result<String> {
+    fn free_id(&mut self, pending: &PendingGroup) -> Result<String> {
         loop {
             let id = format!("page-{}", self.next_name);
             self.next_name += 1;
@@ -192,13 +206,13 @@ impl Sequencer {
     }
 
     /// Writes and syncs what is pending, and shows it to readers.
-    fn write(&mut self, pending: Pending) -> Result<()> {
-        let Pending { changes, pages, .. } = pending;
+    fn write(&mut self, pending: PendingGroup) -> Result<()> {
+        let PendingGroup { changes, pages, .. } = pending;
         if pages.is_empty() {
             return Ok(());
         }
         let counters = &self.shared.counters;
-        let group = Group { first: self.next, changes, pages: pages.into_iter().collect() };
+        let group = ChangeGroup { first: self.next, changes, pages: pages.into_iter().collect() };
         let start = Instant::now();
         let written = match self.shared.store.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
             Some(store) => store.write(&group, true),
@@ -240,7 +254,7 @@ impl Sequencer {
         *place = None;
         let store = Store::open(directory)?;
         // A group that failed may be there all the same.
-        let apply = &mut |changes: &[Change], last: u64| self.shared.index.apply(changes, last);
+        let apply = &mut |changes: &[RowChange], last: u64| self.shared.index.apply(changes, last);
         self.next = 1 + store.replay(self.next - 1, false, apply)?;
         *place = Some(store);
         self.shared.counters.reopened.fetch_add(1, Ordering::Relaxed);
@@ -262,7 +276,7 @@ impl Sequencer {
         }
     }
 
-    fn snapshot(&self) -> Result<(Moment, StoreSnapshot)> {
+    fn snapshot(&self) -> Result<(IndexSnapshot, StoreSnapshot)> {
         let store = self.shared.store.read().unwrap_or_else(PoisonError::into_inner);
         let store = store.as_ref().ok_or_else(|| self.shared.closed())?;
         Ok((self.shared.index.moment()?, store.snapshot()))

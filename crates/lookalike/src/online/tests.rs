@@ -4,8 +4,8 @@ use std::sync::mpsc::sync_channel;
 
 use super::*;
 use crate::config::Method;
-use crate::index::store::Group;
-use crate::index::{Change, Id};
+use crate::index::store::ChangeGroup;
+use crate::index::{Id, RowChange};
 use crate::page::{Body, Markup};
 
 fn config() -> IndexConfig {
@@ -31,7 +31,7 @@ fn page<'a>(id: Option<&'a str>, text: &'a str) -> RawPage<'a> {
     page
 }
 
-fn put(online: &Online, id: Option<&str>, text: &str, storing: Storing) -> Result<Answer> {
+fn put(online: &Online, id: Option<&str>, text: &str, storing: StorePolicy) -> Result<CheckOutcome> {
     let (tell, told) = sync_channel(1);
     online.put(&page(id, text), storing, move |answer| tell.send(answer).unwrap())?;
     told.recv().unwrap()
@@ -48,24 +48,24 @@ fn new_near_exact_short_and_empty() {
     let directory = tempfile::tempdir().unwrap();
     let online = online(directory.path());
     let first = text(1);
-    let answer = put(&online, Some("a"), &first, Storing::IfNew).unwrap();
-    assert_eq!((answer.verdict, answer.stored, answer.length), (Verdict::New, true, Length::Enough));
+    let answer = put(&online, Some("a"), &first, StorePolicy::IfNew).unwrap();
+    assert_eq!((answer.verdict, answer.stored, answer.length), (PageVerdict::New, true, PageLength::Enough));
 
-    let answer = put(&online, Some("b"), &first, Storing::IfNew).unwrap();
-    assert_eq!((answer.verdict, answer.stored), (Verdict::Exact, false));
+    let answer = put(&online, Some("b"), &first, StorePolicy::IfNew).unwrap();
+    assert_eq!((answer.verdict, answer.stored), (PageVerdict::Exact, false));
     assert_eq!((answer.of[0].id.as_str(), answer.of[0].distance, answer.of[0].similarity), ("a", 0, Some(1.0)));
 
     let near = format!("{first} and one more");
     let answer = online.check(&page(None, &near)).unwrap();
-    assert_eq!((answer.verdict, answer.id), (Verdict::Near, None));
+    assert_eq!((answer.verdict, answer.id), (PageVerdict::Near, None));
     assert!(answer.of[0].similarity.unwrap() > 0.8, "{:?}", answer.of);
 
-    assert_eq!(put(&online, Some("s"), "too short", Storing::IfNew).unwrap().length, Length::Short);
-    assert_eq!(online.check(&page(None, "too short")).unwrap().verdict, Verdict::Exact);
-    assert_eq!(online.check(&page(None, "two short")).unwrap().verdict, Verdict::New);
+    assert_eq!(put(&online, Some("s"), "too short", StorePolicy::IfNew).unwrap().length, PageLength::Short);
+    assert_eq!(online.check(&page(None, "too short")).unwrap().verdict, PageVerdict::Exact);
+    assert_eq!(online.check(&page(None, "two short")).unwrap().verdict, PageVerdict::New);
     for id in ["e1", "e2"] {
-        let answer = put(&online, Some(id), " . ", Storing::IfNew).unwrap();
-        assert_eq!((answer.verdict, answer.stored, answer.length), (Verdict::New, true, Length::Empty));
+        let answer = put(&online, Some(id), " . ", StorePolicy::IfNew).unwrap();
+        assert_eq!((answer.verdict, answer.stored, answer.length), (PageVerdict::New, true, PageLength::Empty));
     }
     assert!(online.get("e2").unwrap().is_some() && online.get("b").unwrap().is_none());
 }
@@ -80,9 +80,9 @@ fn a_near_fingerprint_alone_is_no_near_duplicate() {
     let frame =
         [("thunder ", 1000), ("rain ", 3000), ("sunshine ", 9000)].map(|(word, times)| word.repeat(times)).concat();
     let (left, right) = (format!("{frame} {}", text(1)), format!("{frame} {}", text(2)));
-    put(&online, Some("left"), &left, Storing::IfNew).unwrap();
+    put(&online, Some("left"), &left, StorePolicy::IfNew).unwrap();
     let answer = online.check(&page(None, &right)).unwrap();
-    assert_eq!((answer.verdict, answer.candidates), (Verdict::New, 1));
+    assert_eq!((answer.verdict, answer.candidates), (PageVerdict::New, 1));
     assert_eq!(answer.rejected[0].id, "left");
     assert!(answer.rejected[0].distance <= 3 && answer.rejected[0].similarity.unwrap() < 0.3, "{answer:?}");
 }
@@ -94,21 +94,21 @@ fn of_many_like_pages_at_once_one_is_new() {
     let threads = 16;
     for round in 0..20u64 {
         let barrier = Barrier::new(threads);
-        let answers: Vec<Answer> = std::thread::scope(|scope| {
+        let answers: Vec<CheckOutcome> = std::thread::scope(|scope| {
             let put = |thread: usize| {
                 // All but one word is the same.
                 let words: Vec<String> = (0..10).map(|part| text(1000 + round * 10 + part)).collect();
                 let text = format!("{} ending{thread}", words.join(" "));
                 barrier.wait();
-                put(&online, Some(&format!("{round}-{thread}")), &text, Storing::IfNew).unwrap()
+                put(&online, Some(&format!("{round}-{thread}")), &text, StorePolicy::IfNew).unwrap()
             };
             let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || put(thread))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        let stored: Vec<&Answer> = answers.iter().filter(|answer| answer.stored).collect();
+        let stored: Vec<&CheckOutcome> = answers.iter().filter(|answer| answer.stored).collect();
         assert_eq!(stored.len(), 1, "{answers:?}");
         for other in answers.iter().filter(|answer| !answer.stored) {
-            assert_eq!((other.verdict, Some(&other.of[0].id)), (Verdict::Near, stored[0].id.as_ref()));
+            assert_eq!((other.verdict, Some(&other.of[0].id)), (PageVerdict::Near, stored[0].id.as_ref()));
         }
     }
 }
@@ -130,7 +130,7 @@ fn what_was_acknowledged_is_there_after_a_stop_and_after_a_crash() {
         let online = online(directory.path());
         all(&online, count);
         for number in count..count + 400 {
-            put(&online, Some(&number.to_string()), &text(number), Storing::IfNew).unwrap();
+            put(&online, Some(&number.to_string()), &text(number), StorePolicy::IfNew).unwrap();
         }
         count += 400;
         all(&online, count);
@@ -156,15 +156,15 @@ fn pages_are_replaced_and_removed() {
     let (old, new) = (text(1), text(2));
     {
         let online = online(directory.path());
-        assert!(!put(&online, Some("a"), &old, Storing::Always).unwrap().replaced);
-        assert!(put(&online, Some("a"), &new, Storing::Always).unwrap().replaced);
-        assert_eq!(online.check(&page(None, &old)).unwrap().verdict, Verdict::New);
-        assert_eq!(online.check(&page(None, &new)).unwrap().verdict, Verdict::Exact);
-        put(&online, Some("b"), &old, Storing::Always).unwrap();
+        assert!(!put(&online, Some("a"), &old, StorePolicy::Always).unwrap().replaced);
+        assert!(put(&online, Some("a"), &new, StorePolicy::Always).unwrap().replaced);
+        assert_eq!(online.check(&page(None, &old)).unwrap().verdict, PageVerdict::New);
+        assert_eq!(online.check(&page(None, &new)).unwrap().verdict, PageVerdict::Exact);
+        put(&online, Some("b"), &old, StorePolicy::Always).unwrap();
         assert!(delete(&online, "b") && !delete(&online, "b") && !delete(&online, "c"));
         assert_eq!(online.check(&page(None, &old)).unwrap().candidates, 0);
         // Without an id, one is made.
-        let made = put(&online, None, &text(3), Storing::IfNew).unwrap().id.unwrap();
+        let made = put(&online, None, &text(3), StorePolicy::IfNew).unwrap().id.unwrap();
         assert_eq!(online.check(&page(None, &text(3))).unwrap().of[0].id, made);
     }
     let online = online(directory.path());
@@ -189,8 +189,8 @@ fn a_hole_in_the_journal_is_found_and_what_is_left_is_served_if_told_so() {
     {
         let store = Store::open(directory.path()).unwrap();
         for number in [1, 2, 4, 5] {
-            let changes = vec![Change::Insert(number << 32, Id::from(format!("{number}").as_str()))];
-            store.write(&Group { first: number, changes, pages: Vec::new() }, true).unwrap();
+            let changes = vec![RowChange::Insert(number << 32, Id::from(format!("{number}").as_str()))];
+            store.write(&ChangeGroup { first: number, changes, pages: Vec::new() }, true).unwrap();
         }
     }
     let error = Online::open(directory.path(), OnlineOptions::default()).err().unwrap().to_string();
@@ -198,7 +198,7 @@ fn a_hole_in_the_journal_is_found_and_what_is_left_is_served_if_told_so() {
     let options = OnlineOptions { skip_damaged: true, ..OnlineOptions::default() };
     let online = Online::open(directory.path(), options).unwrap();
     assert_eq!(online.reader().len().0, 4);
-    let refused = put(&online, Some("a"), &text(1), Storing::Always).unwrap_err();
+    let refused = put(&online, Some("a"), &text(1), StorePolicy::Always).unwrap_err();
     assert!(matches!(refused, Error::ReadOnly { .. }), "{refused}");
 }
 
@@ -207,7 +207,7 @@ fn a_damaged_segment_is_named_and_the_rest_is_served_if_told_so() {
     let directory = tempfile::tempdir().unwrap();
     for round in 0..2u64 {
         let online = online(directory.path());
-        (0..300).for_each(|number| drop(put(&online, None, &text(round << 10 | number), Storing::IfNew).unwrap()));
+        (0..300).for_each(|number| drop(put(&online, None, &text(round << 10 | number), StorePolicy::IfNew).unwrap()));
         online.close().unwrap();
     }
     let mut segments: Vec<_> =
@@ -225,7 +225,7 @@ fn a_damaged_segment_is_named_and_the_rest_is_served_if_told_so() {
     let options = OnlineOptions { skip_damaged: true, ..OnlineOptions::default() };
     let online = Online::open(directory.path(), options).unwrap();
     assert_eq!((online.stats().damaged.len(), online.reader().len().0), (1, 300));
-    assert_eq!(online.check(&page(None, &text(1 << 10))).unwrap().verdict, Verdict::Exact);
+    assert_eq!(online.check(&page(None, &text(1 << 10))).unwrap().verdict, PageVerdict::Exact);
 }
 
 #[test]
@@ -234,13 +234,13 @@ fn a_backup_is_a_moment_of_an_index_in_use() {
     let copies = tempfile::tempdir().unwrap();
     let online = online(directory.path());
     for number in 0..900u64 {
-        put(&online, Some(&number.to_string()), &text(number), Storing::IfNew).unwrap();
+        put(&online, Some(&number.to_string()), &text(number), StorePolicy::IfNew).unwrap();
     }
     let copy = copies.path().join("copy");
     let made = std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
             for number in 900..1200u64 {
-                put(&online, Some(&number.to_string()), &text(number), Storing::IfNew).unwrap();
+                put(&online, Some(&number.to_string()), &text(number), StorePolicy::IfNew).unwrap();
             }
         });
         let made = online.backup(&copy).unwrap();
@@ -263,11 +263,11 @@ fn changes_that_are_in_segments_leave_the_log() {
     let directory = tempfile::tempdir().unwrap();
     let online = online(directory.path());
     for number in 0..300u64 {
-        put(&online, None, &text(number), Storing::IfNew).unwrap();
+        put(&online, None, &text(number), StorePolicy::IfNew).unwrap();
     }
     online.shared.index.flush().unwrap();
-    put(&online, None, &text(1000), Storing::IfNew).unwrap();
-    put(&online, None, &text(1001), Storing::IfNew).unwrap();
+    put(&online, None, &text(1000), StorePolicy::IfNew).unwrap();
+    put(&online, None, &text(1001), StorePolicy::IfNew).unwrap();
     let first = online.shared.store.read().unwrap().as_ref().unwrap().first();
     assert_eq!((first, online.stats().covered, online.stats().last_change), (Some(301), 300, 302));
 }
@@ -278,7 +278,7 @@ fn an_index_that_was_built_is_served_with_its_sketches() {
     let build = |numbers: std::ops::Range<u64>, is_replaced: bool| {
         let index = Index::create(directory.path(), config(), 0, is_replaced).unwrap();
         let mut bulk = index.bulk().unwrap();
-        let Meaning::Pages(pages) = config().fingerprints else { panic!("pages") };
+        let FingerprintOrigin::Pages(pages) = config().fingerprints else { panic!("pages") };
         let mut sketcher = Sketcher::new(&Plan::new(&pages), &pages);
         for number in numbers {
             let kept = pages::stored_page(&page(None, &text(number)), &mut sketcher, &pages);
@@ -293,8 +293,8 @@ fn an_index_that_was_built_is_served_with_its_sketches() {
         let online = online(directory.path());
         let near = format!("{} and one more", text(7));
         let answer = online.check(&page(None, &near)).unwrap();
-        assert_eq!((answer.verdict, answer.of[0].id.as_str()), (Verdict::Near, "7"));
-        put(&online, Some("online"), &text(1000), Storing::IfNew).unwrap();
+        assert_eq!((answer.verdict, answer.of[0].id.as_str()), (PageVerdict::Near, "7"));
+        put(&online, Some("online"), &text(1000), StorePolicy::IfNew).unwrap();
         assert!(delete(&online, "8"));
         assert_eq!(online.check(&page(None, &text(8))).unwrap().candidates, 0);
     }
@@ -317,7 +317,7 @@ fn changes_are_covered_when_segments_are_written_and_not_before() {
         let online = Online::open(directory.path(), options).unwrap();
         assert_eq!(online.stats().rows, count);
         for number in count..count + 700 {
-            put(&online, Some(&number.to_string()), &text(number), Storing::IfNew).unwrap();
+            put(&online, Some(&number.to_string()), &text(number), StorePolicy::IfNew).unwrap();
             let stats = online.stats();
             // What the manifest says is on disk, and nothing of the rest has left the log.
             let manifest = std::fs::read_to_string(directory.path().join("manifest.json")).unwrap();
@@ -347,14 +347,14 @@ fn a_page_in_a_crowd_of_near_fingerprints_is_found() {
     for round in 0..2 {
         for number in 0..crowd {
             let text = format!("{frame} {}", text(number));
-            let answer = put(&online, Some(&format!("{round}-{number}")), &text, Storing::IfNew).unwrap();
+            let answer = put(&online, Some(&format!("{round}-{number}")), &text, StorePolicy::IfNew).unwrap();
             assert_eq!(answer.stored, round == 0, "{number}");
             assert!(round == 0 || answer.of[0].id == format!("0-{number}"), "{answer:?}");
         }
     }
     // A page that is sent again is itself.
-    let again = put(&online, Some("0-149"), &format!("{frame} {}", text(149)), Storing::IfNew).unwrap();
-    assert_eq!((again.verdict, again.of[0].id.as_str()), (Verdict::Exact, "0-149"));
+    let again = put(&online, Some("0-149"), &format!("{frame} {}", text(149)), StorePolicy::IfNew).unwrap();
+    assert_eq!((again.verdict, again.of[0].id.as_str()), (PageVerdict::Exact, "0-149"));
 }
 
 #[test]
@@ -362,11 +362,11 @@ fn empty_pages_get_names_and_take_no_page_away() {
     let directory = tempfile::tempdir().unwrap();
     let online = online(directory.path());
     let names: HashSet<String> =
-        (0..500).map(|_| put(&online, None, ".", Storing::IfNew).unwrap().id.unwrap()).collect();
+        (0..500).map(|_| put(&online, None, ".", StorePolicy::IfNew).unwrap().id.unwrap()).collect();
     assert_eq!(names.len(), 500);
-    put(&online, Some("a"), &text(1), Storing::IfNew).unwrap();
-    let answer = put(&online, Some("a"), ".", Storing::IfNew).unwrap();
-    assert_eq!((answer.stored, answer.length), (false, Length::Empty));
+    put(&online, Some("a"), &text(1), StorePolicy::IfNew).unwrap();
+    let answer = put(&online, Some("a"), ".", StorePolicy::IfNew).unwrap();
+    assert_eq!((answer.stored, answer.length), (false, PageLength::Empty));
     assert_eq!(online.check(&page(None, &text(1))).unwrap().of[0].id, "a");
 }
 
@@ -375,7 +375,7 @@ fn parts_of_an_index_that_are_gone_are_missed() {
     let directory = tempfile::tempdir().unwrap();
     let fill = |directory: &Path| {
         let online = online(directory);
-        (0..200).for_each(|number| drop(put(&online, None, &text(number), Storing::IfNew).unwrap()));
+        (0..200).for_each(|number| drop(put(&online, None, &text(number), StorePolicy::IfNew).unwrap()));
     };
     let refused = |directory: &Path| {
         let error = Online::open(directory, OnlineOptions::default()).err().unwrap().to_string();

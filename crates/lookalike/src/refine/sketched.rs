@@ -7,7 +7,7 @@ use std::path::Path;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::index::{Index, Meaning, OpenOptions};
+use crate::index::{FingerprintOrigin, Index, OpenOptions};
 use crate::page::{Body, Markup, RawPage};
 use crate::parallel::in_order;
 use crate::read::{Batch, Reading, discover};
@@ -137,8 +137,8 @@ pub struct ByFingerprints {
 pub fn by_fingerprints(lists: &Lists, index: &Path, config: &Config) -> Result<ByFingerprints> {
     let opened = Index::open(index, OpenOptions::default())?;
     let radius = match &opened.config().fingerprints {
-        Meaning::Pages(made) => made.radius,
-        Meaning::Given => config.radius,
+        FingerprintOrigin::Pages(made) => made.radius,
+        FingerprintOrigin::Given => config.radius,
     };
     let results = || lists.lists.iter().flat_map(|list| &list.results);
     let wanted: HashSet<&str> = results().filter_map(|result| result.id.as_deref()).collect();

@@ -11,7 +11,7 @@ use crate::candidate::hamming_join::QueryTables;
 use crate::config::Config;
 use crate::error::{Error, Result, SkippedRecord};
 use crate::index::pages::{check, fingerprint};
-use crate::index::{Id, Index, Meaning, OpenOptions};
+use crate::index::{FingerprintOrigin, Id, Index, OpenOptions};
 use crate::job::dedup::no_pages;
 use crate::method::Plan;
 use crate::observe::{Observer, Stage};
@@ -44,7 +44,7 @@ impl Side {
         Ok(Side::Pages(discover(inputs, format, Path::new(""), None)?, inputs.to_vec()))
     }
 
-    fn meaning(&self) -> Option<&Meaning> {
+    fn meaning(&self) -> Option<&FingerprintOrigin> {
         match self {
             Side::Index(index) => Some(&index.config().fingerprints),
             Side::Pages(..) => None,
@@ -64,15 +64,17 @@ pub(super) fn common_config(from: &Side, to: &Side, given: &Config) -> Result<Co
     };
     let config = match (from.meaning(), to.meaning()) {
         (None, None) => given.clone(),
-        (Some(Meaning::Pages(config)), None) | (None, Some(Meaning::Pages(config))) => of_index(config),
-        (Some(Meaning::Given), None) | (None, Some(Meaning::Given)) => {
+        (Some(FingerprintOrigin::Pages(config)), None) | (None, Some(FingerprintOrigin::Pages(config))) => {
+            of_index(config)
+        }
+        (Some(FingerprintOrigin::Given), None) | (None, Some(FingerprintOrigin::Given)) => {
             return Err(Error::Usage(
                 "the fingerprints of the index come from elsewhere, so pages cannot be given matching ones; use an index that was made of pages".to_owned(),
             ));
         }
         (Some(left), Some(right)) if left == right => match left {
-            Meaning::Pages(config) => of_index(config),
-            Meaning::Given => given.clone(),
+            FingerprintOrigin::Pages(config) => of_index(config),
+            FingerprintOrigin::Given => given.clone(),
         },
         (Some(_), Some(_)) => {
             return Err(Error::Usage(

@@ -5,4 +5,4 @@ mod segment_builder;
 mod sort;
 
 pub(crate) use segment_builder::{MOST_ROWS, SegmentBuilder};
-pub(crate) use sort::Keys;
+pub(crate) use sort::SortedKeys;

@@ -11,7 +11,7 @@ use crate::size::format_bytes;
 
 /// What a design costs.
 #[derive(Debug, Clone)]
-pub struct Estimate {
+pub struct DesignEstimate {
     /// The design.
     pub design: Design,
     /// Rows that share the prefix of a probe, on average, at the most over its tables.
@@ -36,9 +36,9 @@ pub fn fewest_tables(bits: u32, radius: u32, least_prefix: u32) -> Option<(u64, 
     fewest(bits, radius, least_prefix, &mut HashMap::new())
 }
 
-type Known = HashMap<(u32, u32), Option<(u64, Vec<u32>)>>;
+type KnownFewest = HashMap<(u32, u32), Option<(u64, Vec<u32>)>>;
 
-fn fewest(bits: u32, radius: u32, needed: u32, known: &mut Known) -> Option<(u64, Vec<u32>)> {
+fn fewest(bits: u32, radius: u32, needed: u32, known: &mut KnownFewest) -> Option<(u64, Vec<u32>)> {
     if needed == 0 {
         return Some((1, Vec::new()));
     }
@@ -81,10 +81,10 @@ pub fn largest_prefix(bits: u32, radius: u32, tables: u64) -> Option<(u32, Vec<u
     })
 }
 
-impl Estimate {
+impl DesignEstimate {
     /// What `design` costs with `rows` different fingerprints.
     #[must_use]
-    pub fn new(design: Design, rows: u64) -> Estimate {
+    pub fn new(design: Design, rows: u64) -> DesignEstimate {
         let (mut rows_a_probe, mut rows_a_query, mut bytes, mut time) = (0f64, 0f64, 0, 0f64);
         for table in design.tables() {
             let shape = PackedShape::elias_fano(rows, table.prefix);
@@ -97,7 +97,7 @@ impl Estimate {
             time += probes * (PROBE_NANOSECONDS + looked_at * ROW_NANOSECONDS);
         }
         let time = Duration::from_secs_f64((time / 1e9).min(1e6));
-        Estimate { design, rows_a_probe, rows_a_query, bytes, time }
+        DesignEstimate { design, rows_a_probe, rows_a_query, bytes, time }
     }
 }
 
@@ -117,7 +117,7 @@ pub struct Budget {
 ///
 /// # Errors
 /// When the radius is beyond what tables are good for.
-pub fn designs(rows: u64, radius: u32) -> Result<Vec<Estimate>> {
+pub fn designs(rows: u64, radius: u32) -> Result<Vec<DesignEstimate>> {
     if radius > MOST_RADIUS {
         return Err(Error::Usage(format!(
             "--radius {radius} is too large: tables serve 0 to {MOST_RADIUS} differing bits"
@@ -133,10 +133,10 @@ pub fn designs(rows: u64, radius: u32) -> Result<Vec<Estimate>> {
         let ways = |levels: &[u32]| levels.iter().map(|&blocks| binomial(blocks, radius)).fold(1, u64::saturating_mul);
         cuts.extend(levels.iter().filter(|levels| ways(levels) <= MOST_TABLES / 4).cloned().map(Cut::Blocks));
     }
-    let mut estimates: Vec<Estimate> = cuts
+    let mut estimates: Vec<DesignEstimate> = cuts
         .into_iter()
         .filter_map(|cut| Design::new(64, radius, cut).ok())
-        .map(|design| Estimate::new(design, rows))
+        .map(|design| DesignEstimate::new(design, rows))
         .collect();
     estimates.sort_by(|a, b| a.bytes.cmp(&b.bytes).then(a.time.cmp(&b.time)));
     let mut fastest = Duration::MAX;
@@ -153,16 +153,16 @@ pub fn designs(rows: u64, radius: u32) -> Result<Vec<Estimate>> {
 ///
 /// # Errors
 /// When nothing meets the budget, with what would.
-pub fn choose(rows: u64, radius: u32, budget: Budget) -> Result<Estimate> {
+pub fn choose(rows: u64, radius: u32, budget: Budget) -> Result<DesignEstimate> {
     let designs = designs(rows, radius)?;
-    let fits = |estimate: &&Estimate| {
+    let fits = |estimate: &&DesignEstimate| {
         budget.memory_bytes.is_none_or(|most| estimate.bytes <= most)
             && budget.tables.is_none_or(|most| estimate.design.tables().len() as u64 <= most)
             && budget.latency.is_none_or(|most| estimate.time <= most)
     };
     // They are sorted from small to large, which is from slow to fast.
     let fastest = designs.iter().rfind(fits).map_or(Duration::ZERO, |estimate| estimate.time);
-    let is_fast = |estimate: &&Estimate| budget.latency.is_some() || estimate.time <= 2 * fastest;
+    let is_fast = |estimate: &&DesignEstimate| budget.latency.is_some() || estimate.time <= 2 * fastest;
     if let Some(chosen) = designs.iter().find(|estimate| fits(estimate) && is_fast(estimate)) {
         return Ok(chosen.clone());
     }
@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn rows_of_a_query_at_the_paper_s_scale() {
         let rows = |cut: &str, rows: u64| {
-            Estimate::new(Design::new(64, 3, cut.parse().unwrap()).unwrap(), rows).rows_a_query.round()
+            DesignEstimate::new(Design::new(64, 3, cut.parse().unwrap()).unwrap(), rows).rows_a_query.round()
         };
         assert_eq!(["6", "4x4", "5", "4"].map(|cut| rows(cut, 1 << 34)), [88.0, 1024.0, 3584.0, 1_048_576.0]);
         assert_eq!(rows("4", 50_000_000), 3052.0);

@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 
 use crate::candidate::design::Design;
 use crate::error::Result;
-use crate::index::build::sort::{Item, Keys, Room, Row, Sorted, Sorter};
+use crate::index::build::sort::{KeyedId, SortBuffers, Sortable, SortedItems, SortedKeys, Sorter};
 use crate::index::segment::file::SegmentWriter;
 use crate::index::segment::huffman;
-use crate::index::segment::ids::{Id, IdKind, Waiting};
+use crate::index::segment::ids::{Id, IdKind, PendingIds};
 use crate::index::segment::packed::{PackedShape, PackedWriter};
-use crate::index::segment::{Codec, SegmentMeta};
+use crate::index::segment::{SegmentMeta, TableCodec};
 use crate::spill::{Fixed, Scratch, Spill};
 
 /// Rows of a segment at the most.
@@ -22,8 +22,8 @@ pub(crate) const MOST_ROWS: u64 = u32::MAX as u64;
 
 /// Collects rows.
 pub(crate) struct SegmentBuilder {
-    sorter: Sorter<Row>,
-    ids: Waiting,
+    sorter: Sorter<KeyedId>,
+    ids: PendingIds,
     kind: IdKind,
     deleted: Vec<(u64, Id)>,
     directory: PathBuf,
@@ -34,8 +34,8 @@ impl SegmentBuilder {
     /// A builder that may use `memory_bytes` and puts what does not fit into files in `directory`.
     pub(crate) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> SegmentBuilder {
         SegmentBuilder {
-            sorter: Sorter::new(directory, "rows", memory_bytes / 2, Room::default()),
-            ids: Waiting::new(kind, directory, memory_bytes / 4),
+            sorter: Sorter::new(directory, "rows", memory_bytes / 2, SortBuffers::default()),
+            ids: PendingIds::new(kind, directory, memory_bytes / 4),
             kind,
             deleted: Vec::new(),
             directory: directory.to_path_buf(),
@@ -46,7 +46,7 @@ impl SegmentBuilder {
     /// One more row.
     pub(crate) fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
         let id = self.ids.put(id)?;
-        self.sorter.push(Row { key: fingerprint, id })
+        self.sorter.push(KeyedId { key: fingerprint, id })
     }
 
     /// A row of an older segment that is no longer there.
@@ -63,7 +63,7 @@ impl SegmentBuilder {
     pub(crate) fn finish<W: Write>(
         self,
         config: u64,
-        codec: Codec,
+        codec: TableCodec,
         choose: impl FnOnce(u64) -> Result<Design>,
         out: W,
         path: &Path,
@@ -75,7 +75,7 @@ impl SegmentBuilder {
         let id_width = ids.write(
             "id",
             rows,
-            |tell| sorted.for_each(&mut |rows: &[Row]| rows.iter().try_for_each(|row| tell(row.id))),
+            |tell| sorted.for_each(&mut |rows: &[KeyedId]| rows.iter().try_for_each(|row| tell(row.id))),
             &directory,
             &mut out,
         )?;
@@ -83,7 +83,7 @@ impl SegmentBuilder {
         drop(sorted);
         let fingerprints = keys.len();
         let design = choose(fingerprints)?;
-        let (mut shapes, mut room) = (Vec::new(), Room::default());
+        let (mut shapes, mut room) = (Vec::new(), SortBuffers::default());
         for (number, table) in design.tables().iter().enumerate() {
             if number == 0 {
                 shapes.extend(write_table(codec, number, fingerprints, table.prefix, &keys, &mut out)?);
@@ -93,7 +93,7 @@ impl SegmentBuilder {
             keys.each(&mut |keys| keys.iter().try_for_each(|&key| sorter.push(table.permute(key))))?;
             let sorted = sorter.finish()?;
             shapes.extend(write_table(codec, number, fingerprints, table.prefix, &sorted, &mut out)?);
-            room = sorted.into_room();
+            room = sorted.into_buffers();
         }
         let deleted_width = write_deleted(&deleted, kind, &directory, &mut out)?;
         out.finish(SegmentMeta {
@@ -114,17 +114,17 @@ impl SegmentBuilder {
 }
 
 fn write_table<W: Write>(
-    codec: Codec,
+    codec: TableCodec,
     number: usize,
     rows: u64,
     prefix: u32,
-    keys: &impl Keys,
+    keys: &impl SortedKeys,
     out: &mut SegmentWriter<W>,
 ) -> Result<Option<PackedShape>> {
     let shape = match codec {
-        Codec::Raw => PackedShape::raw(rows, prefix),
-        Codec::EliasFano => PackedShape::elias_fano(rows, prefix),
-        Codec::Huffman => {
+        TableCodec::Raw => PackedShape::raw(rows, prefix),
+        TableCodec::EliasFano => PackedShape::elias_fano(rows, prefix),
+        TableCodec::Huffman => {
             huffman::write(number, keys, out)?;
             return Ok(None);
         }
@@ -138,7 +138,7 @@ fn write_table<W: Write>(
 /// The different keys; where some have several rows, which these are, and how many more rows than keys there are up
 /// to each of them.
 fn write_repeats<W: Write>(
-    sorted: &Sorted<Row>,
+    sorted: &SortedItems<KeyedId>,
     directory: &Path,
     memory_bytes: u64,
     out: &mut SegmentWriter<W>,
@@ -150,7 +150,7 @@ fn write_repeats<W: Write>(
     let (mut before, mut extra, mut last) = (None, 0u32, None);
     let mut count = 0u32;
     let mut buffer: Vec<u64> = Vec::with_capacity(4096);
-    let mut take = |row: Row| {
+    let mut take = |row: KeyedId| {
         if before.replace(row.key()) == Some(row.key()) {
             extra += 1;
             last = Some(count - 1);
@@ -200,7 +200,7 @@ fn write_deleted<W: Write>(
     if deleted.is_empty() {
         return Ok(0);
     }
-    let mut waiting = Waiting::new(kind, directory, u64::MAX);
+    let mut waiting = PendingIds::new(kind, directory, u64::MAX);
     let places = deleted.iter().map(|(_, id)| waiting.put(id)).collect::<Result<Vec<u64>>>()?;
     let bytes: Vec<u8> = deleted.iter().flat_map(|(fingerprint, _)| fingerprint.to_le_bytes()).collect();
     out.section("deleted", &bytes)?;

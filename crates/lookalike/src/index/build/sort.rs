@@ -15,12 +15,12 @@ use crate::error::{Error, Result};
 use crate::spill::{Fixed, Scratch, Spill};
 
 /// What is sorted.
-pub(crate) trait Item: Fixed + Send + Sync {
+pub(crate) trait Sortable: Fixed + Send + Sync {
     /// What it is sorted by.
     fn key(&self) -> u64;
 }
 
-impl Item for u64 {
+impl Sortable for u64 {
     #[inline]
     fn key(&self) -> u64 {
         *self
@@ -29,32 +29,32 @@ impl Item for u64 {
 
 /// A key and what belongs to it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct KeyedId {
     pub(crate) key: u64,
     pub(crate) id: u64,
 }
 
-impl Item for Row {
+impl Sortable for KeyedId {
     #[inline]
     fn key(&self) -> u64 {
         self.key
     }
 }
 
-impl Fixed for Row {
+impl Fixed for KeyedId {
     const BYTES: usize = 16;
 
-    fn encode(items: &[Row], bytes: &mut Vec<u8>) {
+    fn encode(items: &[KeyedId], bytes: &mut Vec<u8>) {
         for row in items {
             bytes.extend_from_slice(&row.key.to_le_bytes());
             bytes.extend_from_slice(&row.id.to_le_bytes());
         }
     }
 
-    fn decode(bytes: &[u8], items: &mut Vec<Row>) {
+    fn decode(bytes: &[u8], items: &mut Vec<KeyedId>) {
         let mut words = Vec::with_capacity(bytes.len() / 8);
         u64::decode(bytes, &mut words);
-        items.extend(words.chunks_exact(2).map(|pair| Row { key: pair[0], id: pair[1] }));
+        items.extend(words.chunks_exact(2).map(|pair| KeyedId { key: pair[0], id: pair[1] }));
     }
 }
 
@@ -73,9 +73,9 @@ fn digit(key: u64, shift: u32, bits: u32) -> usize {
 }
 
 /// Sorts by the first digit into parts, which are sorted side by side.
-fn sort<T: Item>(items: &mut Vec<T>, sorted: &mut Vec<T>) {
+fn sort<T: Sortable>(items: &mut Vec<T>, sorted: &mut Vec<T>) {
     if items.len() <= FEW * 8 {
-        items.sort_by_key(Item::key);
+        items.sort_by_key(Sortable::key);
         return;
     }
     sorted.resize(items.len(), T::default());
@@ -94,7 +94,7 @@ fn sort<T: Item>(items: &mut Vec<T>, sorted: &mut Vec<T>) {
 }
 
 /// Moves items to where their digit belongs; gives the end of each digit's items.
-fn scatter<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> Vec<usize> {
+fn scatter<T: Sortable>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> Vec<usize> {
     let mut places = vec![0usize; 1 << bits];
     for item in from {
         places[digit(item.key(), shift, bits)] += 1;
@@ -112,9 +112,9 @@ fn scatter<T: Item>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> Vec<usiz
 }
 
 /// Sorts items with a common first digit: by the next two, and where those are equal by comparing.
-fn sort_part<T: Item>(part: &mut [T], room: &mut [T]) {
+fn sort_part<T: Sortable>(part: &mut [T], room: &mut [T]) {
     if part.len() <= FEW {
-        part.sort_by_key(Item::key);
+        part.sort_by_key(Sortable::key);
         return;
     }
     const KNOWN: u32 = FIRST + 2 * DIGIT;
@@ -123,7 +123,7 @@ fn sort_part<T: Item>(part: &mut [T], room: &mut [T]) {
     let known = |item: &T| item.key() >> (64 - KNOWN);
     for run in part.chunk_by_mut(|left, right| known(left) == known(right)) {
         if run.len() > 1 {
-            run.sort_by_key(Item::key);
+            run.sort_by_key(Sortable::key);
         }
     }
 }
@@ -141,12 +141,12 @@ pub(crate) struct Sorter<T> {
     count: u64,
 }
 
-impl<T: Item> Sorter<T> {
+impl<T: Sortable> Sorter<T> {
     /// A sorter with `memory_bytes`, which puts what does not fit into files in `directory`.
-    pub(crate) fn new(directory: &Path, name: &str, memory_bytes: u64, room: Room<T>) -> Sorter<T> {
+    pub(crate) fn new(directory: &Path, name: &str, memory_bytes: u64, room: SortBuffers<T>) -> Sorter<T> {
         // The items, and room for moving them.
         let limit = usize::try_from(memory_bytes / (2 * T::BYTES as u64)).unwrap_or(usize::MAX).max(1024);
-        let Room(mut items, room) = room;
+        let SortBuffers(mut items, room) = room;
         items.clear();
         Sorter {
             items,
@@ -198,24 +198,24 @@ impl<T: Item> Sorter<T> {
     }
 
     /// All items, sorted.
-    pub(crate) fn finish(mut self) -> Result<Sorted<T>> {
+    pub(crate) fn finish(mut self) -> Result<SortedItems<T>> {
         if self.runs.is_empty() {
             sort(&mut self.items, &mut self.room);
         } else {
             self.write_run()?;
         }
-        Ok(Sorted { items: self.items, room: self.room, runs: self.runs })
+        Ok(SortedItems { items: self.items, room: self.room, runs: self.runs })
     }
 }
 
 /// Sorted items; files among them go away with this.
-pub(crate) struct Sorted<T> {
+pub(crate) struct SortedItems<T> {
     items: Vec<T>,
     room: Vec<T>,
     runs: Vec<PathBuf>,
 }
 
-impl<T> Drop for Sorted<T> {
+impl<T> Drop for SortedItems<T> {
     fn drop(&mut self) {
         for run in &self.runs {
             // The directory goes away in the end, and the file with it.
@@ -224,13 +224,13 @@ impl<T> Drop for Sorted<T> {
     }
 }
 
-impl<T: Item> Sorted<T> {
+impl<T: Sortable> SortedItems<T> {
     /// Tells of all items in order, some at a time.
     pub(crate) fn for_each(&self, tell: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
         if !self.items.is_empty() {
             tell(&self.items)?;
         }
-        let mut runs = self.runs.iter().map(|path| Run::open(path)).collect::<Result<Vec<Run<'_, T>>>>()?;
+        let mut runs = self.runs.iter().map(|path| RunReader::open(path)).collect::<Result<Vec<RunReader<'_, T>>>>()?;
         let mut heap = BinaryHeap::new();
         for (at, run) in runs.iter_mut().enumerate() {
             heap.extend(run.peek()?.map(|item| Reverse((item.key(), at))));
@@ -256,32 +256,32 @@ impl<T: Item> Sorted<T> {
     }
 
     /// The memory it has, for what is sorted next.
-    pub(crate) fn into_room(mut self) -> Room<T> {
-        Room(std::mem::take(&mut self.items), std::mem::take(&mut self.room))
+    pub(crate) fn into_buffers(mut self) -> SortBuffers<T> {
+        SortBuffers(std::mem::take(&mut self.items), std::mem::take(&mut self.room))
     }
 }
 
 /// Memory of what was sorted before.
-pub(crate) struct Room<T>(Vec<T>, Vec<T>);
+pub(crate) struct SortBuffers<T>(Vec<T>, Vec<T>);
 
-impl<T> Default for Room<T> {
-    fn default() -> Room<T> {
-        Room(Vec::new(), Vec::new())
+impl<T> Default for SortBuffers<T> {
+    fn default() -> SortBuffers<T> {
+        SortBuffers(Vec::new(), Vec::new())
     }
 }
 
 /// Keys in order, some at a time, as often as wanted.
-pub(crate) trait Keys {
+pub(crate) trait SortedKeys {
     fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()>;
 }
 
-impl Keys for Sorted<u64> {
+impl SortedKeys for SortedItems<u64> {
     fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
         self.for_each(tell)
     }
 }
 
-impl Keys for Spill<u64> {
+impl SortedKeys for Spill<u64> {
     fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
         let mut scratch = Scratch::default();
         let mut from = 0;
@@ -295,7 +295,7 @@ impl Keys for Spill<u64> {
 }
 
 /// A sorted file that is read from front to back.
-struct Run<'a, T> {
+struct RunReader<'a, T> {
     path: &'a Path,
     file: File,
     bytes: Vec<u8>,
@@ -306,10 +306,10 @@ struct Run<'a, T> {
 /// Bytes of a run in memory.
 const RUN_BYTES: u64 = 256 << 10;
 
-impl<'a, T: Item> Run<'a, T> {
-    fn open(path: &'a Path) -> Result<Run<'a, T>> {
+impl<'a, T: Sortable> RunReader<'a, T> {
+    fn open(path: &'a Path) -> Result<RunReader<'a, T>> {
         let file = File::open(path).map_err(Error::io(path, "read"))?;
-        Ok(Run { path, file, bytes: Vec::new(), items: Vec::new(), next: 0 })
+        Ok(RunReader { path, file, bytes: Vec::new(), items: Vec::new(), next: 0 })
     }
 
     #[inline]
@@ -331,9 +331,9 @@ mod tests {
     use crate::random::next_random;
     use proptest::prelude::*;
 
-    fn sorted<T: Item>(items: &[T], memory: u64) -> Vec<T> {
+    fn sorted<T: Sortable>(items: &[T], memory: u64) -> Vec<T> {
         let directory = tempfile::tempdir().unwrap();
-        let mut sorter = Sorter::new(directory.path(), "run", memory, Room::default());
+        let mut sorter = Sorter::new(directory.path(), "run", memory, SortBuffers::default());
         items.iter().for_each(|&item| sorter.push(item).unwrap());
         let sorted = sorter.finish().unwrap();
         // As often as wanted.
@@ -346,7 +346,7 @@ mod tests {
             sorted.for_each(&mut take).unwrap();
             out
         });
-        assert!(once.iter().map(Item::key).eq(again.iter().map(Item::key)));
+        assert!(once.iter().map(Sortable::key).eq(again.iter().map(Sortable::key)));
         drop(sorted);
         assert_eq!(std::fs::read_dir(directory.path()).unwrap().count(), 0, "runs are left");
         once
@@ -356,8 +356,11 @@ mod tests {
     fn many_rows_skewed_rows_and_runs_in_files_come_out_sorted_and_stable() {
         let mut state = 11;
         for spread in [0, 3, 20, 40, 64] {
-            let rows: Vec<Row> = (0..60_000)
-                .map(|id| Row { key: next_random(&mut state).unbounded_shr(64 - spread).rotate_right(spread / 2), id })
+            let rows: Vec<KeyedId> = (0..60_000)
+                .map(|id| KeyedId {
+                    key: next_random(&mut state).unbounded_shr(64 - spread).rotate_right(spread / 2),
+                    id,
+                })
                 .collect();
             let mut expected = rows.clone();
             expected.sort_by_key(|row| row.key);

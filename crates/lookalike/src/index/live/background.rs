@@ -13,7 +13,7 @@ impl Index {
     ///
     /// # Errors
     /// When the thread cannot be started.
-    pub fn merge_in_background(self: &Arc<Index>) -> Result<Merging> {
+    pub fn merge_in_background(self: &Arc<Index>) -> Result<MergeThread> {
         let (wake, woken) = mpsc::channel::<()>();
         let stats = Arc::new(Mutex::new(MergeStats::default()));
         let (index, told) = (Arc::clone(self), Arc::clone(&stats));
@@ -31,7 +31,7 @@ impl Index {
             last.map(|_| ())
         };
         let thread = std::thread::Builder::new().name("merge".to_owned()).spawn(work);
-        Ok(Merging {
+        Ok(MergeThread {
             wake: Some(wake),
             thread: Some(thread.map_err(Error::io(&self.directory, "start a thread for"))?),
             stats,
@@ -51,13 +51,13 @@ pub struct MergeStats {
 }
 
 /// A thread that merges.
-pub struct Merging {
+pub struct MergeThread {
     wake: Option<Sender<()>>,
     thread: Option<JoinHandle<Result<()>>>,
     stats: Arc<Mutex<MergeStats>>,
 }
 
-impl Merging {
+impl MergeThread {
     /// Rows have come.
     pub fn wake(&self) {
         if let Some(wake) = &self.wake {

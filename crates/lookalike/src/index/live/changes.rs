@@ -13,11 +13,11 @@ use crate::candidate::design::Design;
 use crate::error::{Error, Result};
 use crate::index::build::planner::{self, Budget};
 use crate::index::build::{MOST_ROWS, SegmentBuilder};
-use crate::index::live::manifest::{Manifest, StoreState, segment_name, sync_directory};
+use crate::index::live::manifest::{Manifest, StoreEntry, segment_name, sync_directory};
 use crate::index::live::store::{PageWriter, StoredPage, replace_store};
 use crate::index::segment::ids::Id;
-use crate::index::segment::{Codec, Segment};
-use crate::index::{BUILDING, Index, IndexConfig, NEW_STORE, STORE, State, open_segment};
+use crate::index::segment::{Segment, TableCodec};
+use crate::index::{BUILDING, Index, IndexConfig, IndexState, NEW_STORE, STORE, open_segment};
 
 /// Rows that are looked at one by one, at the most.
 const TAIL_ROWS: usize = 256;
@@ -38,14 +38,14 @@ pub(crate) struct Tail {
 
 /// A row that comes or goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Change {
+pub enum RowChange {
     /// One more row.
     Insert(u64, Id),
     /// Every row with this fingerprint and this id goes away.
     Delete(u64, Id),
 }
 
-impl State {
+impl IndexState {
     /// Whether a row of segment `number` was deleted later.
     pub(crate) fn is_deleted(&self, number: usize, fingerprint: u64, id: &Id) -> bool {
         let mut later = self.segments[number + 1..].iter().filter_map(|segment| segment.deleted.get(&fingerprint));
@@ -102,7 +102,7 @@ impl Index {
     /// # Errors
     /// When the index was opened for reading, or ids are of the wrong kind.
     pub fn insert(&self, rows: &[(u64, Id)]) -> Result<()> {
-        let changes = rows.iter().map(|(fingerprint, id)| Change::Insert(*fingerprint, id.clone()));
+        let changes = rows.iter().map(|(fingerprint, id)| RowChange::Insert(*fingerprint, id.clone()));
         self.apply(&changes.collect::<Vec<_>>(), 0)
     }
 
@@ -122,7 +122,7 @@ impl Index {
     /// # Errors
     /// When the index was opened for reading, or the id is of the wrong kind.
     pub fn delete(&self, fingerprint: u64, id: &Id) -> Result<()> {
-        self.apply(&[Change::Delete(fingerprint, id.clone())], 0)
+        self.apply(&[RowChange::Delete(fingerprint, id.clone())], 0)
     }
 
     /// Makes changes in their order, of which the last has the number `last`; 0 where they have none. Readers that
@@ -130,23 +130,23 @@ impl Index {
     ///
     /// # Errors
     /// As [`insert`](Self::insert).
-    pub fn apply(&self, changes: &[Change], last: u64) -> Result<()> {
+    pub fn apply(&self, changes: &[RowChange], last: u64) -> Result<()> {
         let _writing = self.write_lock()?;
         self.make(changes, last)
     }
 
     /// The same for whoever has the lock, or is the only one to know this index.
-    pub(crate) fn make(&self, changes: &[Change], last: u64) -> Result<()> {
+    pub(crate) fn make(&self, changes: &[RowChange], last: u64) -> Result<()> {
         let state = self.state.load();
         let mut tail = Tail::clone(&state.tail);
         tail.last = tail.last.max(last);
         for change in changes {
             match change {
-                Change::Insert(fingerprint, id) => {
+                RowChange::Insert(fingerprint, id) => {
                     self.check_id(id)?;
                     tail.rows.push((*fingerprint, id.clone()));
                 }
-                Change::Delete(fingerprint, id) => {
+                RowChange::Delete(fingerprint, id) => {
                     self.check_id(id)?;
                     tail.rows.retain(|row| row.0 != *fingerprint || row.1 != *id);
                     if !state.segments.is_empty() {
@@ -170,7 +170,7 @@ impl Index {
     }
 
     /// Shows a tail to readers; as a segment, if it is long.
-    fn publish(&self, state: &State, tail: Tail) -> Result<()> {
+    fn publish(&self, state: &IndexState, tail: Tail) -> Result<()> {
         let mut segments = state.segments.clone();
         let tail = if tail.rows.len() + tail.deleted.len() >= TAIL_ROWS {
             let last = tail.last;
@@ -179,7 +179,7 @@ impl Index {
         } else {
             tail
         };
-        self.state.store(Arc::new(State { segments, tail: Arc::new(tail), damaged: state.damaged.clone() }));
+        self.state.store(Arc::new(IndexState { segments, tail: Arc::new(tail), damaged: state.damaged.clone() }));
         Ok(())
     }
 
@@ -192,7 +192,7 @@ impl Index {
 
     fn finish_in_memory(&self, builder: SegmentBuilder, last: u64) -> Result<Segment> {
         let choose = |rows: u64| self.design(rows);
-        let (bytes, _) = builder.finish(self.config.hash(), Codec::Raw, choose, Vec::new(), Path::new(""))?;
+        let (bytes, _) = builder.finish(self.config.hash(), TableCodec::Raw, choose, Vec::new(), Path::new(""))?;
         let mut segment = Segment::in_memory(bytes)?;
         segment.last = last;
         Ok(segment)
@@ -217,7 +217,7 @@ impl Index {
                 segments.push(Arc::new(self.in_memory(Tail::clone(&state.tail))?));
                 let damaged = state.damaged.clone();
                 let tail = Arc::new(Tail { last, ..Tail::default() });
-                self.state.store(Arc::new(State { segments, tail, damaged }));
+                self.state.store(Arc::new(IndexState { segments, tail, damaged }));
             }
             last
         };
@@ -278,9 +278,9 @@ impl Index {
         let state = self.state.load_full();
         let merged = &state.segments[range.clone()];
         let last = merged.iter().map(|segment| segment.last).max().unwrap_or(0);
-        let mut builders = Builders::new(self, to_file)?;
+        let mut builders = SegmentBuilders::new(self, to_file)?;
         let mut deleted = Vec::new();
-        let only_these = State { segments: merged.to_vec(), tail: Arc::default(), damaged: Vec::new() };
+        let only_these = IndexState { segments: merged.to_vec(), tail: Arc::default(), damaged: Vec::new() };
         for (number, segment) in merged.iter().enumerate() {
             segment.for_each_row(|fingerprint, id| {
                 if only_these.has_deleted(number, fingerprint) && only_these.is_deleted(number, fingerprint, &id) {
@@ -310,7 +310,7 @@ impl Index {
         if to_file {
             self.write_manifest(&segments, last).inspect_err(|_| self.forget(&segments))?;
         }
-        self.state.store(Arc::new(State { segments, tail: Arc::clone(&state.tail), damaged }));
+        self.state.store(Arc::new(IndexState { segments, tail: Arc::clone(&state.tail), damaged }));
         for segment in replaced.iter().filter(|segment| is_in_file(segment)) {
             segment.file().remove_when_unused();
         }
@@ -340,7 +340,7 @@ impl Index {
     pub(crate) fn manifest(&self, segments: &[Arc<Segment>], covered: u64) -> Manifest {
         let mut manifest = Manifest::new(self.config.clone());
         let is_open = *self.store.lock().unwrap_or_else(PoisonError::into_inner);
-        manifest.set_store(is_open.map(|open| StoreState { covered, open }));
+        manifest.set_store(is_open.map(|open| StoreEntry { covered, open }));
         manifest.next = self.next.load(Ordering::Relaxed);
         manifest.next_id = self.next_id.load(Ordering::Relaxed);
         for segment in segments.iter().filter(|segment| is_in_file(segment)) {
@@ -369,9 +369,9 @@ impl Index {
     ///
     /// # Errors
     /// When the index was opened for reading, or the directory cannot be written.
-    pub fn bulk(&self) -> Result<Bulk<'_>> {
+    pub fn bulk(&self) -> Result<BulkInsert<'_>> {
         drop(self.write_lock()?);
-        Ok(Bulk { builders: Builders::new(self, true)?, kept: None })
+        Ok(BulkInsert { builders: SegmentBuilders::new(self, true)?, kept: None })
     }
 }
 
@@ -393,9 +393,9 @@ pub(crate) fn design(config: &IndexConfig, rows: u64, memory_bytes: u64) -> Resu
 }
 
 /// A directory for what is being built, which goes away in the end, or when building fails.
-struct Place(PathBuf);
+struct BuildDirectory(PathBuf);
 
-impl Drop for Place {
+impl Drop for BuildDirectory {
     fn drop(&mut self) {
         // What stays is removed by the next writer.
         let _ = std::fs::remove_dir_all(&self.0);
@@ -405,23 +405,23 @@ impl Drop for Place {
 }
 
 /// Rows that are on their way into segments of bounded size.
-struct Builders<'i> {
+struct SegmentBuilders<'i> {
     index: &'i Index,
     /// Where files are made; nowhere for segments in memory.
-    place: Option<Place>,
+    place: Option<BuildDirectory>,
     full: Vec<SegmentBuilder>,
     last: SegmentBuilder,
 }
 
-impl<'i> Builders<'i> {
-    fn new(index: &'i Index, to_file: bool) -> Result<Builders<'i>> {
+impl<'i> SegmentBuilders<'i> {
+    fn new(index: &'i Index, to_file: bool) -> Result<SegmentBuilders<'i>> {
         // A place of its own: others may be building at the same time.
         let place = to_file.then(|| {
             let number = index.builds.fetch_add(1, Ordering::Relaxed);
-            Place(index.directory.join(BUILDING).join(number.to_string()))
+            BuildDirectory(index.directory.join(BUILDING).join(number.to_string()))
         });
         let last = builder(index, place.as_ref(), 0)?;
-        Ok(Builders { index, place, full: Vec::new(), last })
+        Ok(SegmentBuilders { index, place, full: Vec::new(), last })
     }
 
     fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
@@ -464,7 +464,7 @@ impl<'i> Builders<'i> {
 }
 
 /// A builder with a directory of its own in `place`; without one, all that it takes is in memory.
-fn builder(index: &Index, place: Option<&Place>, number: usize) -> Result<SegmentBuilder> {
+fn builder(index: &Index, place: Option<&BuildDirectory>, number: usize) -> Result<SegmentBuilder> {
     let Some(place) = place else {
         return Ok(SegmentBuilder::new(index.config.ids, Path::new(""), u64::MAX / 2));
     };
@@ -474,13 +474,13 @@ fn builder(index: &Index, place: Option<&Place>, number: usize) -> Result<Segmen
 }
 
 /// Many rows at once.
-pub struct Bulk<'i> {
-    builders: Builders<'i>,
+pub struct BulkInsert<'i> {
+    builders: SegmentBuilders<'i>,
     /// What is kept of pages.
     kept: Option<PageWriter>,
 }
 
-impl Bulk<'_> {
+impl BulkInsert<'_> {
     /// One more row.
     ///
     /// # Errors
@@ -523,7 +523,7 @@ impl Bulk<'_> {
         segments.extend(made);
         index.write_manifest(&segments, 0)?;
         let tail = Arc::new(Tail { last: state.tail.last, ..Tail::default() });
-        index.state.store(Arc::new(State { segments, tail, damaged: state.damaged.clone() }));
+        index.state.store(Arc::new(IndexState { segments, tail, damaged: state.damaged.clone() }));
         Ok(())
     }
 }

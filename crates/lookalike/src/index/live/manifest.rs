@@ -12,7 +12,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::index::segment::file::FORMAT_VERSION;
 use crate::index::segment::ids::IdKind;
-use crate::index::segment::{Codec, MOST_RADIUS};
+use crate::index::segment::{MOST_RADIUS, TableCodec};
 use crate::index::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
 
 /// A manifest that is being written.
@@ -21,7 +21,7 @@ const NEW: &str = "manifest.json.new";
 /// Where the fingerprints of an index come from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Meaning {
+pub enum FingerprintOrigin {
     /// From elsewhere: nothing is known about how they were made.
     Given,
     /// From pages, as this config says.
@@ -32,7 +32,7 @@ pub enum Meaning {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct IndexConfig {
     /// Where fingerprints come from.
-    pub fingerprints: Meaning,
+    pub fingerprints: FingerprintOrigin,
     /// What ids are.
     pub ids: IdKind,
     /// Differing bits up to which nothing is missed.
@@ -40,7 +40,7 @@ pub struct IndexConfig {
     /// The table design; without one, the planner chooses for every segment.
     pub cut: Option<Cut>,
     /// How tables are stored.
-    pub codec: Codec,
+    pub codec: TableCodec,
     /// Estimated similarity from which a stored page that is near by its fingerprint is a near-duplicate.
     #[serde(default = "default_threshold")]
     pub threshold: f64,
@@ -58,11 +58,11 @@ impl IndexConfig {
     #[must_use]
     pub fn given(ids: IdKind, radius: u32) -> IndexConfig {
         IndexConfig {
-            fingerprints: Meaning::Given,
+            fingerprints: FingerprintOrigin::Given,
             ids,
             radius,
             cut: None,
-            codec: Codec::EliasFano,
+            codec: TableCodec::EliasFano,
             threshold: IndexConfig::THRESHOLD,
         }
     }
@@ -70,7 +70,7 @@ impl IndexConfig {
     /// For pages that are read as `config` says.
     #[must_use]
     pub fn pages(config: Config, radius: u32) -> IndexConfig {
-        let fingerprints = Meaning::Pages(Box::new(config));
+        let fingerprints = FingerprintOrigin::Pages(Box::new(config));
         IndexConfig { fingerprints, ..IndexConfig::given(IdKind::Text, radius) }
     }
 
@@ -116,12 +116,12 @@ pub(crate) struct Manifest {
     pub(crate) next_id: u64,
     /// What a store beside the segments has, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) store: Option<StoreState>,
+    pub(crate) store: Option<StoreEntry>,
 }
 
 /// How segments and store fit together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoreState {
+pub(crate) struct StoreEntry {
     /// The number of the last change that is in segments, with all before it.
     pub(crate) covered: u64,
     /// Whether there may be changes after that.
@@ -136,7 +136,7 @@ impl Manifest {
         Manifest { format: FORMAT_VERSION, config, segments: Vec::new(), next: 1, next_id: 0, store: None }
     }
 
-    pub(crate) fn set_store(&mut self, store: Option<StoreState>) {
+    pub(crate) fn set_store(&mut self, store: Option<StoreEntry>) {
         self.store = store;
         self.format = if store.is_some() { WITH_STORE } else { FORMAT_VERSION };
     }

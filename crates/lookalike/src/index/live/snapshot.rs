@@ -7,15 +7,15 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::index::live::changes::is_in_file;
 use crate::index::live::manifest::Manifest;
-use crate::index::{Index, State};
+use crate::index::{Index, IndexState};
 
 /// What an index was at one moment.
-pub(crate) struct Moment {
-    state: Arc<State>,
+pub(crate) struct IndexSnapshot {
+    state: Arc<IndexState>,
     manifest: Manifest,
 }
 
-impl Moment {
+impl IndexSnapshot {
     /// The number of the last change in segments.
     pub(crate) fn covered(&self) -> u64 {
         self.manifest.store.map_or(0, |store| store.covered)
@@ -42,10 +42,10 @@ impl Moment {
 impl Index {
     /// Segments in files, and the manifest that lists them, of one moment; the files stay as long as the segments are
     /// held.
-    pub(crate) fn moment(&self) -> Result<Moment> {
+    pub(crate) fn moment(&self) -> Result<IndexSnapshot> {
         let _writing = self.write_lock()?;
         let state = self.state.load_full();
         let manifest = self.manifest(&state.segments, self.covered());
-        Ok(Moment { state, manifest })
+        Ok(IndexSnapshot { state, manifest })
     }
 }

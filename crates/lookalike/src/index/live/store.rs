@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::index::live::changes::Change;
+use crate::index::live::changes::RowChange;
 use crate::index::live::manifest::sync_directory;
 use crate::index::segment::ids::Id;
 use crate::index::{Index, MARK, NEW_STORE, STORE};
@@ -87,10 +87,10 @@ impl StoredPage {
 }
 
 /// Bytes of a change in the log.
-fn encode_change(change: &Change) -> Vec<u8> {
+fn encode_change(change: &RowChange) -> Vec<u8> {
     let (kind, fingerprint, id) = match change {
-        Change::Insert(fingerprint, id) => (b'+', fingerprint, id),
-        Change::Delete(fingerprint, id) => (b'-', fingerprint, id),
+        RowChange::Insert(fingerprint, id) => (b'+', fingerprint, id),
+        RowChange::Delete(fingerprint, id) => (b'-', fingerprint, id),
     };
     let mut bytes = vec![kind];
     bytes.extend(fingerprint.to_be_bytes());
@@ -98,23 +98,23 @@ fn encode_change(change: &Change) -> Vec<u8> {
     bytes
 }
 
-fn decode_change(bytes: &[u8]) -> Option<Change> {
+fn decode_change(bytes: &[u8]) -> Option<RowChange> {
     let (kind, rest) = bytes.split_first()?;
     let (fingerprint, id) = rest.split_first_chunk::<8>()?;
     let (fingerprint, id) = (u64::from_be_bytes(*fingerprint), Id::from(std::str::from_utf8(id).ok()?));
     match kind {
-        b'+' => Some(Change::Insert(fingerprint, id)),
-        b'-' => Some(Change::Delete(fingerprint, id)),
+        b'+' => Some(RowChange::Insert(fingerprint, id)),
+        b'-' => Some(RowChange::Delete(fingerprint, id)),
         _ => None,
     }
 }
 
 /// What is written and synced as one.
 #[derive(Debug, Default)]
-pub(crate) struct Group {
+pub(crate) struct ChangeGroup {
     /// The number of the first change.
     pub(crate) first: u64,
-    pub(crate) changes: Vec<Change>,
+    pub(crate) changes: Vec<RowChange>,
     /// Pages by id; nothing for those that go.
     pub(crate) pages: Vec<(String, Option<StoredPage>)>,
 }
@@ -203,7 +203,7 @@ impl Store {
     }
 
     /// Writes a group and syncs it; without `sync`, it may be lost.
-    pub(crate) fn write(&self, group: &Group, sync: bool) -> Result<()> {
+    pub(crate) fn write(&self, group: &ChangeGroup, sync: bool) -> Result<()> {
         let mut batch = self.database.batch().durability(sync.then_some(PersistMode::SyncData));
         for (number, change) in (group.first..).zip(&group.changes) {
             batch.insert(&self.log, number.to_be_bytes(), encode_change(change));
@@ -232,7 +232,7 @@ impl Store {
         &self,
         covered: u64,
         skip_holes: bool,
-        tell: &mut dyn FnMut(&[Change], u64) -> Result<()>,
+        tell: &mut dyn FnMut(&[RowChange], u64) -> Result<()>,
     ) -> Result<u64> {
         let (mut last, mut changes) = (covered, Vec::new());
         for entry in self.log.range(covered.saturating_add(1).to_be_bytes()..) {
@@ -303,13 +303,13 @@ impl Store {
 
 /// The number of the last change that was acknowledged, in a file beside the store: fjall takes a journal whose end is
 /// damaged for one that ended there. The file is not synced; it may be behind, never ahead.
-pub(crate) struct Mark(File);
+pub(crate) struct AcknowledgedMark(File);
 
-impl Mark {
-    pub(crate) fn open(directory: &Path) -> Result<Mark> {
+impl AcknowledgedMark {
+    pub(crate) fn open(directory: &Path) -> Result<AcknowledgedMark> {
         let path = directory.join(MARK);
         let file = File::options().create(true).truncate(false).write(true).open(&path);
-        file.map(Mark).map_err(Error::io(&path, "create"))
+        file.map(AcknowledgedMark).map_err(Error::io(&path, "create"))
     }
 
     /// Nothing, if there is none that can be trusted.
@@ -330,13 +330,13 @@ impl Mark {
 /// Writes what is kept of many pages.
 pub(crate) struct PageWriter {
     store: Store,
-    group: Group,
+    group: ChangeGroup,
 }
 
 impl PageWriter {
     pub(crate) fn new(directory: &Path, name: &str) -> Result<PageWriter> {
         let store = if name == STORE { Store::open(directory) } else { Store::open_as(directory, name) };
-        Ok(PageWriter { store: store?, group: Group::default() })
+        Ok(PageWriter { store: store?, group: ChangeGroup::default() })
     }
 
     pub(crate) fn push(&mut self, id: &Id, page: StoredPage) -> Result<()> {
@@ -427,7 +427,7 @@ impl Index {
     /// Reads the changes of the store that segments do not cover, into memory; gives the number of the last.
     pub(crate) fn read_store(&self, store: &Store, skip_holes: bool) -> Result<u64> {
         let last = store.replay(self.covered(), skip_holes, &mut |changes, last| self.make(changes, last))?;
-        match Mark::read(&self.directory) {
+        match AcknowledgedMark::read(&self.directory) {
             Some(acknowledged) if acknowledged > last && !skip_holes => Err(store.bad(format!(
                 "changes {} to {acknowledged} were acknowledged and are not there: its journal has lost its end; restore a backup, or use --skip-damaged to serve what is left without writing to it",
                 last + 1
@@ -460,7 +460,7 @@ mod tests {
             assert!(StoredPage::decode(&bytes[..length]).is_err(), "{length}");
         }
         assert!(StoredPage::decode(&[2]).unwrap_err().contains("format 2"));
-        let changes = [Change::Insert(0xab << 56, Id::from("ü")), Change::Delete(1, Id::from(""))];
+        let changes = [RowChange::Insert(0xab << 56, Id::from("ü")), RowChange::Delete(1, Id::from(""))];
         for (change, bytes) in changes.iter().zip([&b"+\xab\0\0\0\0\0\0\0\xc3\xbc"[..], b"-\0\0\0\0\0\0\0\x01"]) {
             assert_eq!(encode_change(change), bytes);
             assert_eq!(decode_change(bytes).as_ref(), Some(change));

@@ -1,12 +1,12 @@
 //! Pairs of fingerprints → pairs of rows, for batches and joins.
 
 use crate::error::Result;
-use crate::index::query::reader::{Match, Reader};
+use crate::index::query::reader::{IndexReader, RowMatch};
 use crate::index::segment::ids::Id;
 
 /// What was told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct MatchCounts {
     /// Pairs of rows.
     pub pairs: u64,
     /// Rows that have more matches than were wanted.
@@ -14,15 +14,15 @@ pub struct Told {
 }
 
 /// Counts the matches of one row.
-struct Limit {
+struct MatchLimit {
     left: usize,
     told: u64,
     is_reached: bool,
 }
 
-impl Limit {
-    fn new(limit: usize) -> Limit {
-        Limit { left: if limit == 0 { usize::MAX } else { limit }, told: 0, is_reached: false }
+impl MatchLimit {
+    fn new(limit: usize) -> MatchLimit {
+        MatchLimit { left: if limit == 0 { usize::MAX } else { limit }, told: 0, is_reached: false }
     }
 
     /// How many are worth looking up: one more than may be told, to know whether there are more.
@@ -41,13 +41,13 @@ impl Limit {
         true
     }
 
-    fn add_to(&self, told: &mut Told) {
+    fn add_to(&self, told: &mut MatchCounts) {
         told.pairs += self.told;
         told.limited += u64::from(self.is_reached);
     }
 }
 
-impl Reader {
+impl IndexReader {
     /// Tells of the rows within `radius` of every query, in the order of the queries, the nearest first; of each at
     /// most `limit`, or all for 0.
     ///
@@ -58,11 +58,11 @@ impl Reader {
         queries: &[(u64, Id)],
         radius: u32,
         limit: usize,
-        tell: &mut dyn FnMut(&Id, &Match) -> Result<()>,
-    ) -> Result<Told> {
+        tell: &mut dyn FnMut(&Id, &RowMatch) -> Result<()>,
+    ) -> Result<MatchCounts> {
         let fingerprints: Vec<u64> = queries.iter().map(|query| query.0).collect();
         let pairs = self.batch(&fingerprints, radius)?;
-        let mut told = Told::default();
+        let mut told = MatchCounts::default();
         for (fingerprint, id) in queries {
             let from = pairs.partition_point(|pair| pair.0 < *fingerprint);
             let near = pairs[from..].iter().take_while(|pair| pair.0 == *fingerprint).map(|pair| pair.1);
@@ -78,13 +78,13 @@ impl Reader {
     /// As [`batch`](Self::batch), and what `tell` gives.
     pub fn join_matches(
         &self,
-        other: &Reader,
+        other: &IndexReader,
         radius: u32,
         limit: usize,
-        tell: &mut dyn FnMut(&Id, &Match) -> Result<()>,
-    ) -> Result<Told> {
+        tell: &mut dyn FnMut(&Id, &RowMatch) -> Result<()>,
+    ) -> Result<MatchCounts> {
         let pairs = self.join(other, radius)?;
-        let mut told = Told::default();
+        let mut told = MatchCounts::default();
         for near in pairs.chunk_by(|a, b| a.0 == b.0) {
             for id in other.ids(near[0].0, usize::MAX)? {
                 self.tell_near(&id, near[0].0, near.iter().map(|pair| pair.1), limit, &mut told, tell)?;
@@ -99,18 +99,18 @@ impl Reader {
         fingerprint: u64,
         near: impl Iterator<Item = u64>,
         limit: usize,
-        told: &mut Told,
-        tell: &mut dyn FnMut(&Id, &Match) -> Result<()>,
+        told: &mut MatchCounts,
+        tell: &mut dyn FnMut(&Id, &RowMatch) -> Result<()>,
     ) -> Result<()> {
         let mut near: Vec<(u32, u64)> = near.map(|near| ((near ^ fingerprint).count_ones(), near)).collect();
         near.sort_unstable();
-        let mut count = Limit::new(limit);
+        let mut count = MatchLimit::new(limit);
         'all: for (distance, near) in near {
             for id in self.ids(near, count.room())? {
                 if !count.take() {
                     break 'all;
                 }
-                tell(query, &Match { id, distance, fingerprint: near })?;
+                tell(query, &RowMatch { id, distance, fingerprint: near })?;
             }
         }
         count.add_to(told);
@@ -126,14 +126,14 @@ impl Reader {
         &self,
         radius: u32,
         limit: usize,
-        tell: &mut dyn FnMut(&Id, &Match) -> Result<()>,
-    ) -> Result<Told> {
+        tell: &mut dyn FnMut(&Id, &RowMatch) -> Result<()>,
+    ) -> Result<MatchCounts> {
         let pairs = self.self_join(radius)?;
         let mut lefts: Vec<u64> = pairs.iter().map(|pair| pair.0).collect();
         lefts.extend(self.repeated()?);
         lefts.sort_unstable();
         lefts.dedup();
-        let mut told = Told::default();
+        let mut told = MatchCounts::default();
         for fingerprint in lefts {
             let ids = self.ids(fingerprint, usize::MAX)?;
             let from = pairs.partition_point(|pair| pair.0 < fingerprint);
@@ -141,19 +141,19 @@ impl Reader {
             let mut near: Vec<(u32, u64)> = near.map(|pair| ((pair.1 ^ fingerprint).count_ones(), pair.1)).collect();
             near.sort_unstable();
             for (at, id) in ids.iter().enumerate() {
-                let mut count = Limit::new(limit);
+                let mut count = MatchLimit::new(limit);
                 for other in &ids[at + 1..] {
                     if !count.take() {
                         break;
                     }
-                    tell(id, &Match { id: other.clone(), distance: 0, fingerprint })?;
+                    tell(id, &RowMatch { id: other.clone(), distance: 0, fingerprint })?;
                 }
                 'all: for &(distance, near) in near.iter().take(if count.is_reached { 0 } else { usize::MAX }) {
                     for other in self.ids(near, count.room())? {
                         if !count.take() {
                             break 'all;
                         }
-                        tell(id, &Match { id: other, distance, fingerprint: near })?;
+                        tell(id, &RowMatch { id: other, distance, fingerprint: near })?;
                     }
                 }
                 count.add_to(&mut told);

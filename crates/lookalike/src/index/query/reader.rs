@@ -7,22 +7,22 @@ use serde::Serialize;
 
 use crate::candidate::hamming_join::{CHUNK, QueryTables, join_design};
 use crate::error::{Error, Result};
-use crate::index::State;
+use crate::index::IndexState;
 use crate::index::segment::ids::Id;
-use crate::index::segment::packed::Room;
+use crate::index::segment::packed::ProbeScratch;
 use crate::index::segment::{Hit, MOST_RADIUS};
 
 /// What there is at one moment. Cheap to make; each thread has its own.
-pub struct Reader {
-    state: Arc<State>,
-    room: Room,
+pub struct IndexReader {
+    state: Arc<IndexState>,
+    room: ProbeScratch,
     hits: Vec<Hit>,
-    found: Vec<Found>,
+    found: Vec<NearFingerprint>,
 }
 
 /// A fingerprint near a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Found {
+struct NearFingerprint {
     distance: u32,
     fingerprint: u64,
     /// The segment, or the number of segments for the tail.
@@ -32,7 +32,7 @@ struct Found {
 
 /// A row near a query.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Match {
+pub struct RowMatch {
     /// Its id.
     pub id: Id,
     /// Differing bits.
@@ -43,27 +43,27 @@ pub struct Match {
 
 /// The rows near a query.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Answer {
+pub struct QueryResult {
     /// How many there are.
     pub count: u64,
     /// The nearest of them, as many as were wanted; at the same distance by fingerprint, then in the
     /// order in which they came.
-    pub matches: Vec<Match>,
+    pub matches: Vec<RowMatch>,
 }
 
-impl Reader {
-    pub(crate) fn new(state: Arc<State>) -> Reader {
-        Reader { state, room: Room::default(), hits: Vec::new(), found: Vec::new() }
+impl IndexReader {
+    pub(crate) fn new(state: Arc<IndexState>) -> IndexReader {
+        IndexReader { state, room: ProbeScratch::default(), hits: Vec::new(), found: Vec::new() }
     }
 
     /// All rows within `radius` of `fingerprint`: how many, and the first `limit`.
     ///
     /// # Errors
     /// When a segment is damaged where it is read, or the radius is beyond its tables.
-    pub fn query(&mut self, fingerprint: u64, radius: u32, limit: usize) -> Result<Answer> {
+    pub fn query(&mut self, fingerprint: u64, radius: u32, limit: usize) -> Result<QueryResult> {
         self.find(fingerprint, radius, false)?;
         self.found.sort_unstable();
-        let mut answer = Answer::default();
+        let mut answer = QueryResult::default();
         for found in std::mem::take(&mut self.found) {
             self.rows(&found, &mut answer, limit)?;
         }
@@ -76,7 +76,7 @@ impl Reader {
     /// As [`query`](Self::query).
     pub fn any(&mut self, fingerprint: u64, radius: u32) -> Result<bool> {
         self.find(fingerprint, radius, true)?;
-        let mut answer = Answer::default();
+        let mut answer = QueryResult::default();
         for found in std::mem::take(&mut self.found) {
             self.rows(&found, &mut answer, 0)?;
             if answer.count > 0 {
@@ -94,7 +94,7 @@ impl Reader {
         for (number, segment) in self.state.segments.iter().enumerate() {
             self.hits.clear();
             segment.near(fingerprint, radius, is_any, &mut self.room, &mut self.hits)?;
-            self.found.extend(self.hits.iter().map(|hit| Found {
+            self.found.extend(self.hits.iter().map(|hit| NearFingerprint {
                 distance: hit.distance,
                 fingerprint: hit.fingerprint,
                 segment: number,
@@ -108,20 +108,20 @@ impl Reader {
         for (row, (near, _)) in (0..).zip(&self.state.tail.rows) {
             let distance = (near ^ fingerprint).count_ones();
             if distance <= radius {
-                self.found.push(Found { distance, fingerprint: *near, segment: tail, row: Some(row) });
+                self.found.push(NearFingerprint { distance, fingerprint: *near, segment: tail, row: Some(row) });
             }
         }
         Ok(())
     }
 
     /// Counts the rows of a fingerprint that were found, and adds them to the answer while there is room.
-    fn rows(&self, found: &Found, answer: &mut Answer, limit: usize) -> Result<()> {
-        let Found { distance, fingerprint, .. } = *found;
+    fn rows(&self, found: &NearFingerprint, answer: &mut QueryResult, limit: usize) -> Result<()> {
+        let NearFingerprint { distance, fingerprint, .. } = *found;
         let Some(segment) = self.state.segments.get(found.segment) else {
             answer.count += 1;
             let row = found.row.and_then(|row| self.state.tail.rows.get(row as usize));
             if answer.matches.len() < limit {
-                answer.matches.extend(row.map(|(_, id)| Match { id: id.clone(), distance, fingerprint }));
+                answer.matches.extend(row.map(|(_, id)| RowMatch { id: id.clone(), distance, fingerprint }));
             }
             return Ok(());
         };
@@ -146,7 +146,7 @@ impl Reader {
                 answer.count += 1;
             }
             if answer.matches.len() < limit {
-                answer.matches.push(Match { id, distance, fingerprint });
+                answer.matches.push(RowMatch { id, distance, fingerprint });
             }
         }
         Ok(())
@@ -210,7 +210,7 @@ impl Reader {
         self.len().0 == 0
     }
 
-    pub(crate) fn state(&self) -> &State {
+    pub(crate) fn state(&self) -> &IndexState {
         &self.state
     }
 
@@ -266,7 +266,7 @@ impl Reader {
     ///
     /// # Errors
     /// As [`batch`](Self::batch).
-    pub fn join(&self, other: &Reader, radius: u32) -> Result<Vec<(u64, u64)>> {
+    pub fn join(&self, other: &IndexReader, radius: u32) -> Result<Vec<(u64, u64)>> {
         let mut pairs = Vec::new();
         for chunk in other.chunks() {
             self.join_stored(&other.chunk(chunk)?, radius, &mut pairs)?;

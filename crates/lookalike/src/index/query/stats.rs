@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::index::Index;
 use crate::index::live::changes::is_in_file;
-use crate::index::query::reader::Reader;
+use crate::index::query::reader::IndexReader;
 use crate::report::plots::{columns, standalone};
 
 /// Parts of the space of fingerprints that are counted.
@@ -13,7 +13,7 @@ pub const PARTS: usize = 128;
 
 /// An index in numbers.
 #[derive(Debug, Serialize)]
-pub struct Stats {
+pub struct IndexStats {
     /// Rows.
     pub rows: u64,
     /// Different fingerprints of each segment, together.
@@ -57,7 +57,7 @@ pub struct SegmentStats {
     pub bytes_a_row_and_table: f64,
 }
 
-impl Stats {
+impl IndexStats {
     /// The two plots of §4.2, as SVG files: a name and the text of each.
     #[must_use]
     pub fn plots(&self) -> [(&'static str, String); 2] {
@@ -107,11 +107,11 @@ impl Index {
     ///
     /// # Errors
     /// When a segment is damaged.
-    pub fn stats(&self) -> Result<Stats> {
-        let reader: Reader = self.reader();
+    pub fn stats(&self) -> Result<IndexStats> {
+        let reader: IndexReader = self.reader();
         let state = reader.state();
         let (rows, fingerprints) = reader.len();
-        let mut stats = Stats {
+        let mut stats = IndexStats {
             rows,
             fingerprints,
             bytes: 0,

@@ -46,7 +46,7 @@ impl Notation {
 
 /// What was read.
 #[derive(Debug, Default)]
-pub struct FileRows {
+pub struct FingerprintRows {
     /// Rows.
     pub rows: u64,
     /// Lines that hold no fingerprint.
@@ -66,7 +66,7 @@ pub struct FingerprintReader<'a> {
     /// The number of the next row without an id.
     next: u64,
     tell: &'a mut dyn FnMut(u64, &Id) -> Result<()>,
-    done: FileRows,
+    done: FingerprintRows,
 }
 
 /// Whether the first row of a file has a number for an id, or none.
@@ -98,7 +98,7 @@ pub fn id_kind(path: &Path, notation: Notation) -> Result<IdKind> {
 impl<'a> FingerprintReader<'a> {
     /// Tells `tell` of every row; rows without an id are numbered from `first` on.
     pub fn new(notation: Notation, ids: IdKind, first: u64, tell: &'a mut dyn FnMut(u64, &Id) -> Result<()>) -> Self {
-        FingerprintReader { notation, ids, next: first, tell, done: FileRows::default() }
+        FingerprintReader { notation, ids, next: first, tell, done: FingerprintRows::default() }
     }
 
     /// Reads a file.
@@ -111,7 +111,7 @@ impl<'a> FingerprintReader<'a> {
 
     /// What was read in all.
     #[must_use]
-    pub fn finish(self) -> FileRows {
+    pub fn finish(self) -> FingerprintRows {
         self.done
     }
 

@@ -20,7 +20,7 @@ use crate::sketch::sketcher::Sketcher;
 
 /// What was read.
 #[derive(Debug, Default)]
-pub struct Fingerprinted {
+pub struct FingerprintedPages {
     /// Pages with a fingerprint.
     pub pages: u64,
     /// Pages that are empty, or too short to have one.
@@ -118,12 +118,12 @@ pub fn for_each(
     index: &Path,
     observer: &dyn Observer,
     tell: &mut dyn FnMut(&Id, u64, StoredPage) -> Result<()>,
-) -> Result<Fingerprinted> {
+) -> Result<FingerprintedPages> {
     check(config)?;
     let sources = discover(inputs, config.format, index, None)?;
     let reading = Reading::new(config, &sources.list);
     let plan = Plan::new(config);
-    let mut done = Fingerprinted::default();
+    let mut done = FingerprintedPages::default();
     for problem in sources.problems.clone() {
         observer.skipped(&problem);
         done.skipped += 1;

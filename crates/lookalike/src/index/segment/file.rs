@@ -183,24 +183,24 @@ pub(crate) fn seal(bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Where the bytes are.
-enum Bytes {
+enum SegmentBytes {
     Mapped(MappedFile),
     Memory(Vec<u8>),
 }
 
-impl Bytes {
+impl SegmentBytes {
     #[inline]
     fn all(&self) -> &[u8] {
         match self {
-            Bytes::Mapped(map) => map,
-            Bytes::Memory(bytes) => bytes,
+            SegmentBytes::Mapped(map) => map,
+            SegmentBytes::Memory(bytes) => bytes,
         }
     }
 }
 
 /// A segment that can be read.
 pub(crate) struct SegmentFile {
-    bytes: Bytes,
+    bytes: SegmentBytes,
     path: PathBuf,
     checksums: Range<usize>,
     /// A bit for every block that was found to be whole.
@@ -244,15 +244,15 @@ impl SegmentFile {
         // writes to, and gets its name here when it is complete. From then on this program only ever removes it;
         // no name is given twice. The documentation of `Index::open` asks the same of other programs.
         let map = unsafe { MappedFile::open(&file) }.map_err(Error::io(path, "map"))?;
-        SegmentFile::parse(Bytes::Mapped(map), path)
+        SegmentFile::parse(SegmentBytes::Mapped(map), path)
     }
 
     /// Takes bytes for a segment.
     pub(crate) fn in_memory<M: DeserializeOwned>(bytes: Vec<u8>) -> Result<(Arc<SegmentFile>, M)> {
-        SegmentFile::parse(Bytes::Memory(bytes), Path::new("(in memory)"))
+        SegmentFile::parse(SegmentBytes::Memory(bytes), Path::new("(in memory)"))
     }
 
-    fn parse<M: DeserializeOwned>(bytes: Bytes, path: &Path) -> Result<(Arc<SegmentFile>, M)> {
+    fn parse<M: DeserializeOwned>(bytes: SegmentBytes, path: &Path) -> Result<(Arc<SegmentFile>, M)> {
         let all = bytes.all();
         if all.get(..8) != Some(MAGIC) {
             return Err(bad(path, "is no segment of an index: it begins with other bytes"));

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::index::build::Keys;
+use crate::index::build::SortedKeys;
 use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::index::segment::packed::BitWriter;
 use crate::kernel::word_at;
@@ -75,7 +75,7 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [(u64, u32); SYMBOLS] {
 }
 
 /// Writes a table.
-pub(crate) fn write<W: Write>(table: usize, keys: &impl Keys, out: &mut SegmentWriter<W>) -> Result<()> {
+pub(crate) fn write<W: Write>(table: usize, keys: &impl SortedKeys, out: &mut SegmentWriter<W>) -> Result<()> {
     let mut counts = [0u64; SYMBOLS];
     let mut before = None;
     keys.each(&mut |keys| {

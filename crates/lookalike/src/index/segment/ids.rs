@@ -66,7 +66,7 @@ impl Id {
 }
 
 /// Ids that wait for their place: 8 bytes each stand for them while rows are sorted.
-pub(crate) enum Waiting {
+pub(crate) enum PendingIds {
     Numbers {
         largest: u64,
     },
@@ -79,13 +79,13 @@ const READ: u64 = 124;
 /// Bytes that are collected before they are written.
 const WRITE: usize = 64 << 10;
 
-impl Waiting {
-    pub(crate) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> Waiting {
+impl PendingIds {
+    pub(crate) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> PendingIds {
         match kind {
-            IdKind::Number => Waiting::Numbers { largest: 0 },
+            IdKind::Number => PendingIds::Numbers { largest: 0 },
             IdKind::Text => {
                 let limit = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
-                Waiting::Texts(Spill::new(directory.join("ids"), limit))
+                PendingIds::Texts(Spill::new(directory.join("ids"), limit))
             }
         }
     }
@@ -93,17 +93,17 @@ impl Waiting {
     /// Takes an id; gives what stands for it.
     pub(crate) fn put(&mut self, id: &Id) -> Result<u64> {
         match (self, id) {
-            (Waiting::Numbers { largest }, Id::Number(number)) => {
+            (PendingIds::Numbers { largest }, Id::Number(number)) => {
                 *largest = (*largest).max(*number);
                 Ok(*number)
             }
-            (Waiting::Texts(texts), id) => {
+            (PendingIds::Texts(texts), id) => {
                 let text = id.to_string();
                 let at = texts.append(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes())?;
                 texts.append(text.as_bytes())?;
                 Ok(at)
             }
-            (Waiting::Numbers { .. }, Id::Text(text)) => {
+            (PendingIds::Numbers { .. }, Id::Text(text)) => {
                 Err(crate::error::Error::Usage(format!("'{text}' is no number, and the ids of this index are numbers")))
             }
         }
@@ -112,8 +112,8 @@ impl Waiting {
     /// Bytes a number takes, or none for texts.
     fn number_width(&self) -> Option<usize> {
         match self {
-            Waiting::Numbers { largest } => Some(bytes_of(*largest)),
-            Waiting::Texts(_) => None,
+            PendingIds::Numbers { largest } => Some(bytes_of(*largest)),
+            PendingIds::Texts(_) => None,
         }
     }
 
@@ -140,7 +140,7 @@ impl Waiting {
             out.write(&bytes)?;
             return Ok(width);
         }
-        let Waiting::Texts(texts) = self else { return Ok(0) };
+        let PendingIds::Texts(texts) = self else { return Ok(0) };
         texts.finish()?;
         let (mut scratch, mut position) = (Scratch::default(), 0u64);
         // Segments that are made in memory have no directory.

@@ -19,12 +19,12 @@ use crate::index::build::planner::{self, Budget};
 use crate::index::segment::file::{Section, SegmentFile};
 use crate::index::segment::huffman::HuffmanTable;
 use crate::index::segment::ids::{Id, IdKind, Ids};
-use crate::index::segment::packed::{PackedShape, PackedTable, Room};
+use crate::index::segment::packed::{PackedShape, PackedTable, ProbeScratch};
 
 /// How the keys of a table are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Codec {
+pub enum TableCodec {
     /// Eight bytes each.
     Raw,
     /// The paper's code.
@@ -33,17 +33,17 @@ pub enum Codec {
     EliasFano,
 }
 
-impl Codec {
+impl TableCodec {
     /// All of them.
-    pub const ALL: [Codec; 3] = [Codec::Raw, Codec::Huffman, Codec::EliasFano];
+    pub const ALL: [TableCodec; 3] = [TableCodec::Raw, TableCodec::Huffman, TableCodec::EliasFano];
 
     /// The name on the command line and in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Codec::Raw => "raw",
-            Codec::Huffman => "huffman",
-            Codec::EliasFano => "elias-fano",
+            TableCodec::Raw => "raw",
+            TableCodec::Huffman => "huffman",
+            TableCodec::EliasFano => "elias-fano",
         }
     }
 }
@@ -54,7 +54,7 @@ pub(crate) struct SegmentMeta {
     pub(crate) config: String,
     pub(crate) radius: u32,
     pub(crate) cut: Cut,
-    pub(crate) codec: Codec,
+    pub(crate) codec: TableCodec,
     pub(crate) ids: IdKind,
     pub(crate) id_width: usize,
     pub(crate) rows: u64,
@@ -66,7 +66,7 @@ pub(crate) struct SegmentMeta {
     pub(crate) deleted_width: usize,
 }
 
-enum Table {
+enum SegmentTable {
     Packed(PackedTable),
     Huffman(HuffmanTable),
 }
@@ -76,7 +76,7 @@ pub(crate) struct Segment {
     pub(crate) meta: SegmentMeta,
     pub(crate) design: Design,
     file: Arc<SegmentFile>,
-    tables: Vec<(Table, Vec<u64>)>,
+    tables: Vec<(SegmentTable, Vec<u64>)>,
     ids: Ids,
     /// The fingerprints with several rows, ascending.
     repeated: Section,
@@ -130,8 +130,8 @@ impl Segment {
         let mut tables = Vec::new();
         for (number, shape) in design.tables().iter().enumerate() {
             let table = match (meta.codec, meta.shapes.get(number)) {
-                (Codec::Huffman, _) => Table::Huffman(HuffmanTable::open(&file, number, fingerprints)?),
-                (_, Some(&packed)) => Table::Packed(PackedTable::open(&file, number, packed, fingerprints)?),
+                (TableCodec::Huffman, _) => SegmentTable::Huffman(HuffmanTable::open(&file, number, fingerprints)?),
+                (_, Some(&packed)) => SegmentTable::Packed(PackedTable::open(&file, number, packed, fingerprints)?),
                 (_, None) => return Err(file.bad(format!("is damaged: table {number} is missing"))),
             };
             tables.push((table, shape.patterns()));
@@ -177,7 +177,7 @@ impl Segment {
         query: u64,
         radius: u32,
         is_any: bool,
-        room: &mut Room,
+        room: &mut ProbeScratch,
         hits: &mut Vec<Hit>,
     ) -> Result<()> {
         if radius > self.design.radius() {
@@ -215,7 +215,7 @@ impl Segment {
             let mut keys: Vec<u64> = queries.iter().map(|&query| shape.permute(query)).collect();
             keys.par_sort_unstable();
             let ask = |keys: &[u64]| -> Result<Vec<(u64, u64)>> {
-                let (mut room, mut pairs) = (Room::default(), Vec::new());
+                let (mut room, mut pairs) = (ProbeScratch::default(), Vec::new());
                 for &key in keys {
                     let query = shape.restore(key);
                     self.probe(number, key, radius, &mut room, &mut |_, difference| {
@@ -238,7 +238,7 @@ impl Segment {
         number: usize,
         key: u64,
         radius: u32,
-        room: &mut Room,
+        room: &mut ProbeScratch,
         tell: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
         let shape = &self.design.tables()[number];
@@ -257,8 +257,8 @@ impl Segment {
                 }
             };
             match table {
-                Table::Packed(table) => table.near(probe, key, radius, room, &mut found)?,
-                Table::Huffman(table) => table.near(probe, shape.prefix, key, radius, &mut found)?,
+                SegmentTable::Packed(table) => table.near(probe, key, radius, room, &mut found)?,
+                SegmentTable::Huffman(table) => table.near(probe, shape.prefix, key, radius, &mut found)?,
             }
         }
         Ok(())
@@ -267,8 +267,8 @@ impl Segment {
     /// The row of a fingerprint.
     pub(crate) fn find(&self, fingerprint: u64) -> Result<Option<u32>> {
         match self.tables.first() {
-            Some((Table::Packed(table), _)) => table.find(fingerprint),
-            Some((Table::Huffman(table), _)) => table.find(fingerprint),
+            Some((SegmentTable::Packed(table), _)) => table.find(fingerprint),
+            Some((SegmentTable::Huffman(table), _)) => table.find(fingerprint),
             None => Ok(None),
         }
     }
@@ -338,8 +338,8 @@ impl Segment {
 
     pub(crate) fn decode_table(&self, table: usize, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
         match self.tables.get(table) {
-            Some((Table::Packed(table), _)) => table.decode(rows, keys),
-            Some((Table::Huffman(table), _)) => table.decode(rows, keys),
+            Some((SegmentTable::Packed(table), _)) => table.decode(rows, keys),
+            Some((SegmentTable::Huffman(table), _)) => table.decode(rows, keys),
             None => Ok(()),
         }
     }

@@ -234,16 +234,16 @@ pub(crate) struct PackedTable {
     low: Section,
 }
 
-/// Room for what a query finds on its way.
+/// Buffers for what a query finds on its way.
 #[derive(Default)]
-pub(crate) struct Room {
+pub(crate) struct ProbeScratch {
     rows: Vec<u32>,
     slots: Vec<(u64, Range<u32>)>,
 }
 
 /// The rows of a bucket and where its high parts begin.
 #[derive(Clone)]
-struct Bucket {
+struct PackedBucket {
     number: u64,
     rows: Range<u32>,
 }
@@ -261,7 +261,7 @@ impl PackedTable {
         Ok(opened)
     }
 
-    fn bucket(&self, number: u64) -> Result<Bucket> {
+    fn bucket(&self, number: u64) -> Result<PackedBucket> {
         let at = usize::try_from(number).unwrap_or(usize::MAX).saturating_mul(4);
         let bytes = self.directory.bytes(at..at.saturating_add(8))?;
         let entry = |at: usize| {
@@ -270,7 +270,7 @@ impl PackedTable {
             u32::from_le_bytes(word).min(self.rows)
         };
         let (start, end) = (entry(0), entry(4));
-        Ok(Bucket { number, rows: start..end.max(start) })
+        Ok(PackedBucket { number, rows: start..end.max(start) })
     }
 
     /// The low parts, as far as `rows` need them.
@@ -290,7 +290,7 @@ impl PackedTable {
         probe: u64,
         query: u64,
         radius: u32,
-        room: &mut Room,
+        room: &mut ProbeScratch,
         found: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
         let bucket = self.bucket(self.shape.bucket_of(probe))?;
@@ -334,7 +334,7 @@ impl PackedTable {
     /// The keys of `rows`, ascending rows of one bucket, that are near.
     fn resolve(
         &self,
-        bucket: &Bucket,
+        bucket: &PackedBucket,
         lows: Packed<'_>,
         query: u64,
         radius: u32,
@@ -356,7 +356,7 @@ impl PackedTable {
     }
 
     /// The bits of a bucket's high parts.
-    fn high_bits(&self, bucket: &Bucket) -> Result<(&[u8], usize)> {
+    fn high_bits(&self, bucket: &PackedBucket) -> Result<(&[u8], usize)> {
         let values = 1u64 << self.shape.high_bits;
         let from = u64::from(bucket.rows.start) + bucket.number * values;
         let to = u64::from(bucket.rows.end) + (bucket.number + 1) * values;
@@ -366,7 +366,7 @@ impl PackedTable {
     }
 
     /// Tells of every value of the high part that has rows.
-    fn walk(&self, bucket: &Bucket, mut tell: impl FnMut(u64, Range<u32>)) -> Result<()> {
+    fn walk(&self, bucket: &PackedBucket, mut tell: impl FnMut(u64, Range<u32>)) -> Result<()> {
         if self.shape.high_bits == 0 {
             tell(0, bucket.rows.clone());
             return Ok(());
@@ -451,7 +451,7 @@ struct HighCursor<'a> {
 }
 
 impl<'a> HighCursor<'a> {
-    fn new(table: &'a PackedTable, bucket: &Bucket) -> Result<HighCursor<'a>> {
+    fn new(table: &'a PackedTable, bucket: &PackedBucket) -> Result<HighCursor<'a>> {
         let (bytes, bit) = if table.shape.high_bits == 0 { (&[][..], 0) } else { table.high_bits(bucket)? };
         Ok(HighCursor { bytes, bit, ones: 0, zeros: 0 })
     }
@@ -473,7 +473,7 @@ impl<'a> HighCursor<'a> {
     }
 
     /// The rows whose high part is `value`.
-    fn rows_of(&mut self, value: u64, bucket: &Bucket) -> Range<u32> {
+    fn rows_of(&mut self, value: u64, bucket: &PackedBucket) -> Range<u32> {
         let start = self.ones_before_zero(value);
         let end = self.ones_before_zero(value + 1);
         let row = |ones: u32| bucket.rows.start.saturating_add(ones).min(bucket.rows.end);

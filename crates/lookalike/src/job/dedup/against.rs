@@ -9,7 +9,7 @@ use std::path::Path;
 
 use crate::config::{Config, Method};
 use crate::error::{Error, Result};
-use crate::index::{Index, Meaning, OpenOptions};
+use crate::index::{FingerprintOrigin, Index, OpenOptions};
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::PageTable;
 use crate::read::{Format, Source, known_source};
@@ -97,8 +97,10 @@ impl Against {
             _ if config.method != Method::Simhash => Some(
                 "an index holds fingerprints: use --method simhash, or name a result of lookalike dedup".to_owned(),
             ),
-            Meaning::Given => Some("its fingerprints come from elsewhere, so those of pages do not fit".to_owned()),
-            Meaning::Pages(made) => {
+            FingerprintOrigin::Given => {
+                Some("its fingerprints come from elsewhere, so those of pages do not fit".to_owned())
+            }
+            FingerprintOrigin::Pages(made) => {
                 let same = [
                     ("--ngram", made.ngram == config.ngram),
                     ("--weights", made.weights == config.weights),

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::rank::rank_key;
 use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
-use crate::index::Reader;
+use crate::index::IndexReader;
 use crate::page::{Capture, PageId, RawPage};
 use crate::sketch::sketcher::Sketcher;
 use crate::verify::sets::SetBatch;
@@ -73,7 +73,7 @@ impl SketchedBatch {
         page: &RawPage<'_>,
         sketcher: &mut Sketcher,
         config: &Config,
-        index: Option<&mut Reader>,
+        index: Option<&mut IndexReader>,
     ) -> Result<()> {
         let row = PageId::try_from(self.rows.len()).unwrap_or(PageId::MAX);
         self.captures.extend(page.capture.map(|capture| (row, capture)));
