@@ -8,7 +8,7 @@ use lookalike::error::Error;
 use lookalike::job::RunOptions;
 use lookalike::job::dedup::dedup;
 use lookalike::job::estimate::{Estimate, estimate};
-use lookalike::report::run::machine_memory_bytes;
+use lookalike::machine;
 use lookalike::size::format_bytes;
 use lookalike::work_dir::WORK;
 
@@ -64,9 +64,9 @@ pub(crate) fn cluster_mode(name: ClusterName) -> ClusterMode {
     }
 }
 
-/// Half of the machine's memory, or 2 GiB where the system does not tell.
+/// Half of the memory that the machine or container has, or 2 GiB where the system does not say.
 pub(crate) fn default_memory() -> u64 {
-    machine_memory_bytes().map_or(2 << 30, |bytes| bytes / 2)
+    machine::memory_bytes().map_or(2 << 30, |bytes| bytes / 2)
 }
 
 fn threads(running: &RunningArguments) -> usize {

@@ -27,6 +27,7 @@ pub mod feature;
 pub mod index;
 pub mod job;
 pub mod kernel;
+pub mod machine;
 pub mod method;
 pub mod observe;
 pub mod online;

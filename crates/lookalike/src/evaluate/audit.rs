@@ -9,10 +9,11 @@ use std::path::Path;
 
 use askama::Template;
 use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::evaluate::method_run::Passing;
+use crate::evaluate::method_run::temporary_directory;
 use crate::evaluate::metrics::wilson;
 use crate::method::Plan;
 use crate::page::{PageId, ScoredPair};
@@ -71,7 +72,7 @@ impl Stratum {
 
 /// A result with its pairs in strata.
 struct Population {
-    _work: Passing,
+    _work: TempDir,
     stored: StoredPages,
     summary: StoredSummary,
     strata: BTreeMap<Stratum, Vec<ScoredPair>>,
@@ -79,7 +80,7 @@ struct Population {
 
 impl Population {
     fn open(directory: &Path) -> Result<Population> {
-        let work = Passing::new()?;
+        let work = temporary_directory()?;
         let (summary, stored) = stored::open(directory, work.path())?;
         let mut strata: BTreeMap<Stratum, Vec<ScoredPair>> = BTreeMap::new();
         let mut room = Scratch::default();

@@ -1,10 +1,9 @@
 //! One method on the pages, as it comes or at its loosest: a whole `dedup` into a directory that goes away.
 
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use serde::Serialize;
+use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::cluster::covering::coverers_first;
@@ -65,29 +64,12 @@ pub(super) struct Runner<'a> {
     memory_bytes: u64,
 }
 
-/// A directory that goes away.
-pub(crate) struct Passing(PathBuf);
-
-static PASSING: AtomicU64 = AtomicU64::new(0);
-
-impl Passing {
-    pub(crate) fn new() -> Result<Passing> {
-        let number = PASSING.fetch_add(1, Ordering::Relaxed);
-        let path = std::env::temp_dir().join(format!("lookalike-{}-{number}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(Error::io(&path, "create"))?;
-        Ok(Passing(path))
-    }
-
-    pub(crate) fn path(&self) -> &Path {
-        &self.0
-    }
-}
-
-impl Drop for Passing {
-    fn drop(&mut self) {
-        // What stays in the temporary directory is the system's to clear.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+/// A directory that is removed when it is dropped.
+pub(super) fn temporary_directory() -> Result<TempDir> {
+    tempfile::Builder::new()
+        .prefix("lookalike-")
+        .tempdir()
+        .map_err(Error::io(&std::env::temp_dir(), "create a directory in"))
 }
 
 impl<'a> Runner<'a> {
@@ -97,7 +79,7 @@ impl<'a> Runner<'a> {
 
     /// Runs a config.
     pub(super) fn run(&self, config: &Config) -> Result<MethodRun> {
-        let directory = Passing::new()?;
+        let directory = temporary_directory()?;
         let output = directory.path().join("out");
         let options = RunOptions {
             threads: self.threads,

@@ -33,7 +33,7 @@ use crate::report::stored;
 use gold::{Gold, GoldColumns};
 use labels::{Labels, PairFacts};
 use levels::levels;
-use method_run::{MethodRun, Passing, Runner, grid, loosest, nearest, nearness, threshold};
+use method_run::{MethodRun, Runner, grid, loosest, nearest, nearness, temporary_directory, threshold};
 use metrics::{ClusterScores, Counts, compare_clusters, strict};
 
 /// What is to be evaluated, and how.
@@ -305,7 +305,7 @@ pub fn found_clusters(path: &Path, columns: &GoldColumns) -> Result<Gold> {
         return Gold::read(path, columns, 1.0);
     }
     stored::summary(path)?;
-    let work = Passing::new()?;
+    let work = temporary_directory()?;
     let stored = stored::pages(path, work.path(), usize::MAX / 2)?;
     let kept = stored.ids.kept(path)?;
     let mut rows = Vec::with_capacity(kept.len());

@@ -3,6 +3,8 @@
 //! In: the names a person gave, or none. Out: for a field's name its role, with the usual names
 //! tried in a fixed order; and the value of the field that a keep policy ranks by.
 
+use chrono::{Days, NaiveDate};
+
 use crate::config::{Fields, Keep};
 
 const ID_FIELDS: &[&str] = &["id"];
@@ -137,10 +139,11 @@ fn parse_date(text: &str) -> Option<f64> {
         }
         (digits(0..4, text)?, digits(5..7, text)?, digits(8..10, text)?, text.get(11..).filter(|rest| !rest.is_empty()))
     };
-    let mut seconds = days_from_civil(year, month, day) as f64 * 86_400.0;
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
+    // Some write the 31st of any month: that many days behind the first.
+    let month = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, u32::try_from(month).ok()?, 1)?;
+    let day = u64::try_from(day).ok().filter(|day| (1..=31).contains(day))?;
+    let date = month.checked_add_days(Days::new(day - 1))?;
+    let mut seconds = date.signed_duration_since(NaiveDate::default()).num_days() as f64 * 86_400.0;
     if compact && text.len() == 14 {
         seconds += (digits(8..10, text)? * 3600 + digits(10..12, text)? * 60 + digits(12..14, text)?) as f64;
     } else if let (false, Some(time)) = (compact, rest) {
@@ -156,16 +159,6 @@ fn parse_date(text: &str) -> Option<f64> {
         }
     }
     Some(seconds)
-}
-
-/// Days from 1970-01-01 in the Gregorian calendar.
-fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
-    // March is the first month, so that the leap day is the last of its year.
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
 }
 
 #[cfg(test)]
@@ -204,6 +197,10 @@ mod tests {
         let values: Vec<f64> = ordered.iter().map(|text| names.rank_value(text).unwrap()).collect();
         assert!(values.is_sorted_by(|a, b| a < b), "{values:?}");
         assert_eq!(names.rank_value("1970-01-02"), Some(86_400.0));
+        assert_eq!(names.rank_value("2023-02-31"), names.rank_value("2023-03-03"));
+        assert_eq!(names.rank_value("0000-01-01"), Some(-62_167_219_200.0));
         assert_eq!(names.rank_value("yesterday"), None);
+        assert_eq!(names.rank_value("2023-13-01"), None);
+        assert_eq!(names.rank_value("2023-12-32"), None);
     }
 }
