@@ -1,6 +1,5 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
-mod builds;
 mod confirm;
 mod crawl;
 mod evaluation;
@@ -53,21 +52,6 @@ enum Command {
     /// Reading archives and taking text out of pages, against FastWARC and Resiliparse
     Crawl {
         /// Where the archive and the peers' virtual environment go
-        #[arg(long, default_value = "target/bench")]
-        work: PathBuf,
-    },
-    /// The main job with several builds of the program, in turns: user CPU time
-    Builds {
-        /// The programs; the others are compared with the first one
-        #[arg(required = true)]
-        programs: Vec<PathBuf>,
-        /// Documents in the generated file
-        #[arg(long, default_value_t = 88_400)]
-        documents: usize,
-        /// How often each program runs
-        #[arg(long, default_value_t = 5)]
-        rounds: usize,
-        /// Where the corpus and the results go
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
     },
@@ -128,7 +112,6 @@ enum Command {
 fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Generate { output, documents } => generate(&output, documents),
-        Command::Builds { programs, documents, rounds, work } => builds::run(&programs, documents, rounds, &work),
         Command::Crawl { work } => crawl::run(&work),
         Command::CrawlRead { what, file } => crawl::read(what, &file),
         Command::Hamming(arguments) => hamming::run(&arguments),

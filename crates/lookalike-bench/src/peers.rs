@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
@@ -14,12 +14,12 @@ use serde_json::Value;
 
 /// Runs a command and prints what it cost as JSON, in Python because the standard library there
 /// reports the resources of finished children.
-pub(crate) const METER: &str = "
+const METER: &str = "
 import json, resource, subprocess, sys, time
 start = time.time()
 code = subprocess.call(sys.argv[1:], stdout=sys.stderr)
 use = resource.getrusage(resource.RUSAGE_CHILDREN)
-print(json.dumps({'code': code, 'wall': time.time() - start, 'user': use.ru_utime, 'cpu': use.ru_utime + use.ru_stime, 'peak_kib': use.ru_maxrss}))
+print(json.dumps({'code': code, 'wall': time.time() - start, 'cpu': use.ru_utime + use.ru_stime, 'peak_kib': use.ru_maxrss}))
 ";
 
 /// Peers, as the script `peers/peers.py` knows them, with the packages they need.
@@ -45,7 +45,13 @@ pub(crate) struct Row {
 
 /// Prints a table of all.
 pub(crate) fn run(documents: usize, work: &Path, alone: bool) -> Result<()> {
-    let corpus = corpus(documents, work)?;
+    fs::create_dir_all(work)?;
+    let corpus = work.join(format!("corpus-{documents}.jsonl"));
+    if !corpus.exists() {
+        let unfinished = corpus.with_extension("part");
+        crate::generate(&unfinished, documents)?;
+        fs::rename(&unfinished, &corpus)?;
+    }
     let megabytes = fs::metadata(&corpus)?.len() as f64 / 1e6;
     let engine = std::env::current_exe()?.with_file_name("lookalike");
     ensure!(engine.exists(), "{} is not built: cargo build --release", engine.display());
@@ -75,18 +81,6 @@ pub(crate) fn run(documents: usize, work: &Path, alone: bool) -> Result<()> {
     }
     print(&rows, documents, megabytes)?;
     Ok(())
-}
-
-/// The generated corpus in `work`.
-pub(crate) fn corpus(documents: usize, work: &Path) -> Result<PathBuf> {
-    fs::create_dir_all(work)?;
-    let corpus = work.join(format!("corpus-{documents}.jsonl"));
-    if !corpus.exists() {
-        let unfinished = corpus.with_extension("part");
-        crate::generate(&unfinished, documents)?;
-        fs::rename(&unfinished, &corpus)?;
-    }
-    Ok(corpus)
 }
 
 /// Runs a job [`REPEATS`] times; the run with the median CPU time counts.

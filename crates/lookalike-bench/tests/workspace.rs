@@ -148,3 +148,17 @@ fn whatever_is_published_has_what_a_registry_wants() {
         }
     }
 }
+
+#[test]
+fn no_lowered_level_of_optimisation_reaches_what_people_install() {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    assert!(
+        manifest.contains("[profile.release.package]"),
+        "nothing is lowered any more: dist can inherit from release"
+    );
+    // Packages are inherited from the profile that another one is based on.
+    assert!(manifest.contains("[profile.dist]\ninherits = \"dev\"\nopt-level = 3\n"));
+    for lowered in ["[profile.dev", "[profile.dist."] {
+        assert!(!manifest.contains(lowered), "{lowered}…] reaches the profile dist");
+    }
+}
