@@ -7,9 +7,11 @@
 #![allow(unused_qualifications)]
 
 mod access;
+mod access_log;
 mod body;
 mod collections;
 mod listen;
+mod middleware;
 mod openapi;
 mod operations;
 mod pages;
@@ -17,7 +19,7 @@ mod problem;
 mod request;
 mod search;
 mod settings;
-mod watch;
+mod telemetry;
 
 pub use access::{Rights, Tokens};
 pub use collections::{CollectionInput, ContentInput};
@@ -27,7 +29,6 @@ pub use settings::{Limits, PORT, Settings};
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
@@ -35,14 +36,16 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use axum::routing::{self, MethodRouter};
 use lookalike::error::{Error, Result};
-use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
+use access_log::AccessLog;
 use collections::Collections;
+use middleware::RequestIds;
 use problem::{Kind, Problem as Refusal};
-use watch::{AccessLog, RequestIds};
+use telemetry::{keep_up, metrics_handle};
 
 /// What all requests share.
 pub(crate) struct Service {
@@ -82,21 +85,6 @@ impl Service {
     }
 }
 
-/// From 50 µs to 10 s.
-const BUCKETS: [f64; 16] =
-    [0.000_05, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 10.0];
-
-/// There is one place for numbers in a process.
-fn metrics_handle() -> Option<PrometheusHandle> {
-    static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
-    let install = || {
-        let matcher = Matcher::Full("lookalike_request_seconds".to_owned());
-        let builder = PrometheusBuilder::new().set_buckets_for_metric(matcher, &BUCKETS).ok()?;
-        builder.install_recorder().ok()
-    };
-    HANDLE.get_or_init(install).clone()
-}
-
 /// An answer as JSON.
 fn reply(status: StatusCode, answer: &impl Serialize) -> Response {
     let mut response = Response::new(Body::from(serde_json::to_vec(answer).unwrap_or_default()));
@@ -134,13 +122,12 @@ fn routes(service: &Arc<Service>) -> Router {
         router =
             router.route(&format!("/v1{path}"), route.clone()).route(&format!("/v1/collections/{{name}}{path}"), route);
     }
-    router
+    let router = router
         .fallback(async || Kind::NotFound.with("there is no such path; GET /openapi.json lists all"))
         .method_not_allowed_fallback(async || {
             Kind::MethodNotAllowed.with("the header Allow names the methods of this path")
-        })
-        .layer(axum::middleware::from_fn_with_state(Arc::clone(service), watch::watch))
-        .with_state(Arc::clone(service))
+        });
+    middleware::around(router, service).with_state(Arc::clone(service))
 }
 
 /// Serves until a signal to stop comes (SIGTERM or SIGINT); `tell` hears the address when the index is open.
@@ -212,14 +199,6 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result
     log.iter().chain(&upkeep).for_each(tokio::task::JoinHandle::abort);
     service.access_log.iter().for_each(|log| log.flush());
     closed.unwrap_or_else(|panic| Err(Error::internal(format!("closing the index: {panic}"))))
-}
-
-/// Numbers that nobody asks for are added up now and then, or they would pile up.
-async fn keep_up(metrics: PrometheusHandle) {
-    loop {
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        metrics.run_upkeep();
-    }
 }
 
 /// SIGTERM and SIGINT.

@@ -1,21 +1,17 @@
 //! Connections: taken, cut off when they are slow, finished when the service is stopped.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use hyper::body::Incoming;
 use hyper::server::conn::http1;
-use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::Semaphore;
 use tokio_io_timeout::TimeoutStream;
-use tower::ServiceExt;
 
 use crate::Service;
 use crate::settings::Limits;
@@ -80,15 +76,11 @@ fn connection(
     let mut stream = TimeoutStream::new(stream);
     // Whoever has to read has a time of its own: hyper for heads, also of the next request, handlers for bodies.
     stream.set_write_timeout(Some(limits.idle_time));
-    let handle = service_fn(move |request: hyper::Request<Incoming>| {
-        let answered = router.clone().oneshot(request.map(Body::new));
-        async move { answered.await.map_err(|never: Infallible| never) }
-    });
     http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(limits.idle_time.min(limits.request_time))
         .max_buf_size(limits.head_bytes)
         .max_headers(MOST_HEADERS)
         .half_close(false)
-        .serve_connection(TokioIo::new(Box::pin(stream)), handle)
+        .serve_connection(TokioIo::new(Box::pin(stream)), TowerToHyperService::new(router))
 }

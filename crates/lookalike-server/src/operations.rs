@@ -16,6 +16,7 @@ use crate::body;
 use crate::collections::{Collection, CollectionInput};
 use crate::problem::{Kind, Problem, internal};
 use crate::request::{Chosen, PathName};
+use crate::telemetry::publish;
 use crate::{Service, reply};
 
 /// A collection
@@ -210,37 +211,7 @@ pub(crate) async fn ready(State(service): State<Arc<Service>>) -> Result<&'stati
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(State(service): State<Arc<Service>>) -> Response {
     if let Ok(collections) = service.collections() {
-        for (name, collection) in collections.all().iter() {
-            let stats = collection.online.stats();
-            let gauges = [
-                ("lookalike_rows", stats.rows),
-                ("lookalike_rows_in_memory", stats.rows_in_memory),
-                ("lookalike_segments", stats.segments as u64),
-                ("lookalike_segments_in_memory", stats.segments_in_memory as u64),
-                ("lookalike_segment_bytes", stats.segment_bytes),
-                ("lookalike_store_bytes", stats.store_bytes),
-                ("lookalike_changes_not_in_segments", stats.last_change.saturating_sub(stats.covered)),
-                ("lookalike_store_failed", u64::from(stats.failed.is_some())),
-            ];
-            for (gauge, value) in gauges {
-                metrics::gauge!(gauge, "collection" => name.clone()).set(value as f64);
-            }
-            let counters = [
-                ("lookalike_sync_groups_total", stats.groups),
-                ("lookalike_synced_pages_total", stats.grouped),
-                ("lookalike_merges_total", stats.merging.merges),
-                ("lookalike_store_reopened_total", stats.reopened),
-            ];
-            for (counter, value) in counters {
-                metrics::counter!(counter, "collection" => name.clone()).absolute(value);
-            }
-            for (gauge, value) in [
-                ("lookalike_sync_seconds_total", stats.sync_seconds),
-                ("lookalike_merge_seconds_total", stats.merging.seconds),
-            ] {
-                metrics::gauge!(gauge, "collection" => name.clone()).set(value);
-            }
-        }
+        collections.all().values().for_each(|collection| publish(collection));
     }
     let text = service.metrics.as_ref().map(metrics_exporter_prometheus::PrometheusHandle::render).unwrap_or_default();
     let mut response = text.into_response();

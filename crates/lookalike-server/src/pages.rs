@@ -1,10 +1,8 @@
 //! Pages: looked for, stored, shown, removed.
 
 use std::borrow::Cow;
-use std::future::Future;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Extension, Request, State};
@@ -24,9 +22,9 @@ use utoipa::{IntoParams, PartialSchema, ToSchema};
 use crate::access::Rights;
 use crate::body::{self, Parts};
 use crate::collections::Collection;
+use crate::middleware::Permit;
 use crate::problem::{Kind, Problem};
 use crate::request::{Chosen, PathId, Query};
-use crate::watch::Permit;
 use crate::{Service, reply};
 
 /// Bytes of an id or a URL at the most.
@@ -571,10 +569,4 @@ pub(crate) async fn delete(
     collection.online.delete(&id, move |was_there| drop(tell.send(was_there)))?;
     let was_there = told.await.map_err(|_| Kind::StoreFailed.with("the service is being stopped"))??;
     if was_there { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_page(&id)) }
-}
-
-/// Waits for a future at most so long.
-pub(crate) async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Problem> {
-    let late = |_| Kind::Timeout.with(format!("the request was not done after {} seconds", limit.as_secs_f32()));
-    tokio::time::timeout(limit, work).await.map_err(late)
 }
