@@ -8,14 +8,14 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::config::{Config, Method};
+use lookalike::config::Config;
 use lookalike::index::pages;
-use lookalike::method::Plan;
+use lookalike::method::{Projection, Simhash};
 use lookalike::observe::Silent;
 use lookalike::page::{Body, Markup, RawPage};
 use lookalike::sketch::min_bytes::{MinBytes, min_bytes, similarity};
 use lookalike::sketch::projection::distance;
-use lookalike::sketch::sketcher::Sketcher;
+use lookalike::sketcher::Sketcher;
 use lookalike_bench::labelled::{Labelled, install_guide, llvm_docs, same_core};
 
 struct Page {
@@ -35,10 +35,10 @@ struct Candidate {
 }
 
 fn read(set: &Labelled) -> Result<Vec<Page>> {
-    let config = Config::for_method(Method::Simhash);
-    let projection = Config::for_method(Method::Projection);
-    let mut projecting = Sketcher::new(&Plan::new(&projection), &projection);
-    let mut by_words = Sketcher::new(&Plan::new(&config), &config);
+    let config = Config::new(Simhash::default());
+    let projection = Config::new(Projection::default());
+    let mut projecting = Sketcher::new(&projection.plan());
+    let mut by_words = Sketcher::new(&config.plan());
     let mut found = Vec::new();
     let inputs = [set.directory.display().to_string()];
     pages::for_each(&config, &inputs, 2, &set.directory.join("none"), &Silent, &mut |id, fingerprint, page| {

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::config::Config;
+use lookalike::config::ReadConfig;
 use lookalike::page::{Body, Markup, RawPage};
 use lookalike::parallel::in_order;
+use lookalike::read::fields::RankField;
 use lookalike::read::{Batch, Format, Reading, known_source};
 use lookalike::text::html::{PageText, extract};
 use lookalike::text::{PageReader, Scope, TextOptions, charset};
@@ -82,7 +83,7 @@ fn write_archive(path: &Path) -> Result<()> {
 pub(crate) fn read(what: What, path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
     let sources = [known_source(&name, &name, Some(Format::Warc))?];
-    let reading = Reading::new(&Config::default(), &sources);
+    let reading = Reading::new(&ReadConfig::default(), RankField::None, &sources);
     let mut bytes = 0usize;
     in_order(
         1,

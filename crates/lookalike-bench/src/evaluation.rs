@@ -64,11 +64,11 @@ fn evaluate_set(set: &Labelled, work: &Path) -> Result<(Evaluation, Value)> {
     let gold = Gold::read(&path, &GoldColumns::default(), 1.0)?;
     let options = EvaluateOptions {
         inputs: vec![set.directory.to_string_lossy().into_owned()],
-        configs: Method::ALL.map(Config::for_method).to_vec(),
+        configs: Method::all().into_iter().map(Config::new).collect(),
         threads: 2,
         memory_bytes: 4 << 30,
         allow_missing: true,
-        equal_recall: Some(Method::Shingle),
+        equal_recall: Some("shingle".to_owned()),
     };
     let report = work.join(format!("{}.html", set.name));
     let evaluation = write_report(&gold, &options, &report, &|_| {})?;
@@ -137,7 +137,7 @@ fn write_pairs(text: &mut String) -> Result<()> {
         .into_iter()
         .map(|(left, right, label)| LabelledPair { left, right, label: label as f64, score: None })
         .collect();
-    let found = evaluate_pairs(&pairs, 1.0, &Method::ALL.map(Config::for_method), None)?;
+    let found = evaluate_pairs(&pairs, 1.0, &Method::all().into_iter().map(Config::new).collect::<Vec<_>>(), None)?;
     writeln!(
         text,
         "### webis-s3-pairs-dev\n\n{} pairs that people graded, {} of them near-duplicates (grade 1 or more). The first row is the exact Jaccard similarity of word 5-grams.\n",

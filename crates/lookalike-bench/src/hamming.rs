@@ -9,8 +9,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use lookalike::candidate::hamming_join::self_join;
-use lookalike::config::{Config, Method};
+use lookalike::config::Config;
 use lookalike::index::{Id, IdKind, Index, IndexConfig, IndexReader, OpenOptions, TableCodec, pages};
+use lookalike::names::Named;
 use lookalike::observe::Silent;
 use lookalike::report::run::{cpu_seconds, peak_memory_bytes};
 use lookalike_bench::corpus::Random;
@@ -84,7 +85,8 @@ fn timed<T>(job: impl FnOnce() -> Result<T>) -> Result<(f64, T)> {
 }
 
 fn build(directory: &Path, codec: TableCodec, rows: &[u64]) -> Result<Index> {
-    let config = IndexConfig { codec, ..IndexConfig::given(IdKind::Number, RADIUS) };
+    let mut config = IndexConfig::given(IdKind::Number, RADIUS);
+    config.codec = codec;
     let index = Index::create(directory, config, 8 << 30, true)?;
     let mut bulk = index.bulk()?;
     for (id, &row) in (0..).zip(rows) {
@@ -256,7 +258,7 @@ fn real(out: &mut impl Write) -> Result<()> {
     if inputs.is_empty() {
         return Ok(writeln!(out, "\nreal pages: left out, the labelled data is not here")?);
     }
-    let config = Config::for_method(Method::Simhash);
+    let config = Config::new(lookalike::method::Simhash::default());
     let directory = tempfile::tempdir()?;
     let mut rows: Vec<(u64, Id)> = Vec::new();
     pages::for_each(&config, &inputs, 2, directory.path(), &Silent, &mut |id, fingerprint, _| {

@@ -9,7 +9,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::config::{Antecedents, Config, Method, Weights, Within};
+use lookalike::config::{Config, Method, Within};
 use lookalike::job::RunOptions;
 use lookalike::job::compare::by_config;
 use lookalike::job::dedup::dedup;
@@ -69,7 +69,7 @@ impl PairCounts {
 
 /// A config with a name for the table.
 pub struct Variant {
-    /// The flags.
+    /// The method and what is not at its default.
     pub name: String,
     /// What they mean.
     pub config: Config,
@@ -77,50 +77,58 @@ pub struct Variant {
 
 /// A method at its defaults, but on whole pages, as the papers have it.
 fn on_pages(method: Method) -> Config {
-    Config { scope: Scope::Page, ..Config::for_method(method) }
+    let mut config = Config::new(method);
+    config.content.scope = Scope::Page;
+    config
 }
 
 /// Every method at its defaults, on whole pages.
 #[must_use]
 pub fn defaults() -> Vec<Variant> {
-    Method::ALL.map(|method| Variant { name: method.name().to_owned(), config: on_pages(method) }).into()
+    Method::all()
+        .into_iter()
+        .map(|method| Variant { name: method.name().to_owned(), config: on_pages(method) })
+        .collect()
 }
 
 /// What the papers name as promising.
 #[must_use]
 pub fn options() -> Vec<Variant> {
-    let of = |name: &str, method: Method, change: &dyn Fn(&mut Config)| {
-        let mut config = on_pages(method);
-        change(&mut config);
-        Variant { name: format!("{} {name}", method.name()), config }
-    };
-    let mut all = vec![
-        of("--threshold 0.5", Method::Minhash, &|config| config.threshold = 0.5),
-        of("--ngram 5", Method::Shingle, &|config| config.ngram = 5),
-        of("--weights tf", Method::Shingle, &|config| config.weights = Weights::Tf),
-        of("--weights tf", Method::Minhash, &|config| config.weights = Weights::Tf),
-        of("--ngram 2", Method::Projection, &|config| config.ngram = 2),
-        of("--ngram 8", Method::Projection, &|config| config.ngram = 8),
-        of("--sketch-bits 192", Method::Projection, &|config| config.set_sketch_bits(192)),
-        of("--sketch-bits 96", Method::Projection, &|config| config.set_sketch_bits(96)),
-        of("--weights tf-idf", Method::Simhash, &|config| config.weights = Weights::TfIdf),
+    let method = |text: &str| text.parse::<Method>().expect("the parameters below are the methods' own");
+    let methods = [
+        "minhash threshold=0.5",
+        "shingle ngram=5",
+        "shingle weights=tf",
+        "minhash weights=tf",
+        "projection ngram=2",
+        "projection ngram=8",
+        "projection sketch_bits=192",
+        "projection sketch_bits=96",
+        "simhash weights=tf-idf",
+        "simhash ngram=1",
+        "simhash ngram=2",
+        "simhash ngram=3",
+        "simhash ngram=5",
+        "simhash ngram=8",
+        "spotsigs antecedents=auto",
+        "spotsigs antecedents=is:3,the:3,said:3",
+        "spotsigs weights=idf",
+        "spotsigs spill=true",
+        "spotsigs raw=true",
     ];
-    for ngram in [1, 2, 3, 5, 8] {
-        all.push(of(&format!("--ngram {ngram}"), Method::Simhash, &|config| config.ngram = ngram));
+    let mut all: Vec<Variant> =
+        methods.map(|text| Variant { name: text.to_owned(), config: on_pages(method(text)) }).into();
+    type Change = fn(&mut Config);
+    let pairs: [(&str, Change); 3] = [
+        ("length_ratio=0.8", |config| config.pairs.length_ratio = Some(0.8)),
+        ("within=language", |config| config.pairs.within = Some(Within::Language)),
+        ("mask=volatile", |config| config.content.mask_volatile = true),
+    ];
+    for (name, change) in pairs {
+        let mut config = on_pages(Method::default());
+        change(&mut config);
+        all.push(Variant { name: format!("minhash {name}"), config });
     }
-    all.extend([
-        of("--length-ratio 0.8", Method::Minhash, &|config| config.length_ratio = Some(0.8)),
-        of("--within language", Method::Minhash, &|config| config.within = Some(Within::Language)),
-        of("--mask volatile", Method::Minhash, &|config| config.mask_volatile = true),
-        of("--antecedents auto", Method::Spotsigs, &|config| config.spots.antecedents = Antecedents::Auto),
-        of("--antecedents is:3,the:3,said:3", Method::Spotsigs, &|config| {
-            let list = ["is:3", "the:3", "said:3"].iter().filter_map(|text| text.parse().ok()).collect();
-            config.spots.antecedents = Antecedents::List(list);
-        }),
-        of("--weights idf", Method::Spotsigs, &|config| config.weights = Weights::Idf),
-        of("--spill", Method::Spotsigs, &|config| config.spots.spill = true),
-        of("--raw", Method::Spotsigs, &|config| config.spots.raw = true),
-    ]);
     all
 }
 

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::survey::Survey;
+use lookalike::names::Named;
 use lookalike::text::Scope;
 use lookalike_bench::labelled::{self, Labelled, PairCounts, Variant};
 use lookalike_bench::scopes;
@@ -48,7 +48,7 @@ fn graded(variants: &[Variant]) -> Result<()> {
         out,
         "| method | AUC, exact similarity | AUC, sketches alone | precision | recall | F1 |\n|---|---|---|---|---|---|"
     )?;
-    for variant in variants.iter().filter(|variant| !Survey::is_needed(&variant.config)) {
+    for variant in variants.iter().filter(|variant| !variant.config.corpus_needs().any()) {
         let found = labelled::graded(&pairs, &variant.config);
         let bits = found.common_bits_area.map_or_else(String::new, |area| format!(" (common bits {area:.3})"));
         writeln!(
@@ -88,7 +88,7 @@ pub(crate) fn scopes() -> Result<()> {
                 writeln!(
                     out,
                     "| {} | {} | {:.3} ({}) | {:.3} | {:.3} | {:.3} | {same_frame} | {} | {:.1} |",
-                    method.name(),
+                    method,
                     scope.name(),
                     found.best.f1(),
                     if found.best_at < f64::MAX { format!("{:.3}", found.best_at) } else { "copies".to_owned() },

@@ -6,9 +6,10 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use arrow_array::cast::AsArray;
-use lookalike::config::Config;
+use lookalike::config::{Config, Method};
 use lookalike::job::RunOptions;
 use lookalike::job::dedup::dedup;
+use lookalike::method::Minhash;
 use lookalike::observe::Silent;
 use lookalike::report::files;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
@@ -54,12 +55,12 @@ pub fn measure(texts: &[String], threshold: f64, directory: &Path) -> Result<Qua
         .map(|(id, text)| serde_json::json!({"id": id.to_string(), "text": text}).to_string() + "\n")
         .collect();
     std::fs::write(&input, lines.concat())?;
-    let config = Config { threshold, ..Config::default() };
+    let config = Config::new(Method::default().with_threshold(threshold));
     let output = directory.join(format!("out-{threshold}"));
     let input = input.to_string_lossy().into_owned();
     let options = RunOptions { threads: 2, strict: true, ..RunOptions::new(vec![input], output.clone()) };
     let summary = dedup(&config, &options, &Silent)?.summary;
-    let expected = all_pairs(texts, config.ngram, threshold, config.min_tokens as usize);
+    let expected = all_pairs(texts, Minhash::default().ngram, threshold, config.pairs.min_tokens as usize);
     let found = pairs_of(&output)?;
     let both = expected.iter().filter(|pair| found.contains(&(pair.left, pair.right))).count();
     similarities_agree(&output, &expected)?;

@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::config::Method;
+use lookalike::method::Bloom;
 use lookalike::page::{Body, Markup, RawPage};
 use lookalike::refine::{Refiner, StoredSketch};
 use lookalike_bench::corpus::Random;
@@ -51,7 +51,7 @@ pub fn run(work: &Path) -> Result<()> {
     let texts = results();
     let file = work.join("results.json");
     fs::write(&file, serde_json::to_string(&texts)?)?;
-    let refiner = Refiner::new(Refiner::defaults(Method::Bloom))?;
+    let refiner = Refiner::new(Refiner::defaults(Bloom::default()))?;
     let sketch = || {
         let mut sketcher = refiner.sketcher();
         texts

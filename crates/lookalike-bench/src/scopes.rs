@@ -9,6 +9,7 @@ use lookalike::config::{Config, Method};
 use lookalike::job::RunOptions;
 use lookalike::job::dedup::dedup;
 use lookalike::observe::Silent;
+use lookalike::plan::Unit;
 use lookalike::report::files;
 use lookalike::text::Scope;
 
@@ -41,31 +42,23 @@ impl ScopeResult {
 }
 
 /// The methods that are compared: the issue is the same for the others.
-pub const METHODS: [Method; 5] =
-    [Method::Minhash, Method::Shingle, Method::Combined, Method::Simhash, Method::Spotsigs];
+pub const METHODS: [&str; 5] = ["minhash", "shingle", "combined", "simhash", "spotsigs"];
 
-/// A config that accepts whatever any sensible threshold would.
-fn loosest(method: Method) -> Config {
-    let mut config = Config::for_method(method);
-    match method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => config.threshold = 0.1,
-        Method::Shingle => config.agree = 1,
-        Method::Projection | Method::Combined | Method::Routed => {
-            config.agree = 1;
-            config.set_bits(330);
-        }
-        Method::Simhash => config.radius = 12,
-    }
+/// The config of a method for a part of pages.
+fn config(method: Method, scope: Scope) -> Config {
+    let mut config = Config::new(method);
+    config.content.scope = scope;
     config
 }
 
-/// Runs a method as it comes and at its loosest.
+/// Runs a method with its defaults and at its loosest.
 ///
 /// # Errors
 /// When a run fails.
-pub fn measure(set: &Labelled, method: Method, scope: Scope) -> Result<ScopeResult> {
+pub fn measure(set: &Labelled, method: &str, scope: Scope) -> Result<ScopeResult> {
+    let method = Method::named(method)?;
     let started = Instant::now();
-    let (as_is, whole) = found(set, &Config { scope, ..Config::for_method(method) })?;
+    let (as_is, whole) = found(set, &config(method.clone(), scope))?;
     let seconds = started.elapsed().as_secs_f64();
     let (mut default, gold) = (PairCounts::default(), gold(set));
     default.gold = gold;
@@ -75,7 +68,7 @@ pub fn measure(set: &Labelled, method: Method, scope: Scope) -> Result<ScopeResu
         default.wrong += u64::from(!pair.is_correct);
         same_frame += u64::from(!pair.is_correct && pair.is_same_frame);
     }
-    let (mut pairs, _) = found(set, &Config { scope, ..loosest(method) })?;
+    let (mut pairs, _) = found(set, &config(method.loosest(), scope))?;
     pairs.sort_by(|a, b| b.value.total_cmp(&a.value));
     let mut counts = PairCounts { gold, ..PairCounts::default() };
     let (mut best, mut best_at) = (counts, f64::INFINITY);
@@ -118,13 +111,10 @@ fn found(set: &Labelled, config: &Config) -> Result<(Vec<FoundPair>, u64)> {
             same[at + 1..].iter().for_each(|right| add(left, right, f64::MAX));
         }
     }
-    let unit = match config.method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => "similarity",
-        _ => "score",
-    };
-    for row in columns(&options.output.join(files::PAIRS.parquet), &["left", "right", unit])? {
-        let value: f64 = row[2].parse()?;
-        let value = if config.method == Method::Simhash { -value } else { value };
+    let unit = config.method.unit();
+    let column = if unit == Unit::Similarity { "similarity" } else { "score" };
+    for row in columns(&options.output.join(files::PAIRS.parquet), &["left", "right", column])? {
+        let value = unit.nearness(row[2].parse()?);
         for left in &members[&row[0]] {
             members[&row[1]].iter().for_each(|right| add(left, right, value));
         }

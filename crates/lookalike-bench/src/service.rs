@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use lookalike::config::{Config, Method};
+use lookalike::config::{Config, FingerprintConfig};
 use lookalike::index::{Id, Index, IndexConfig, OpenOptions, pages};
-use lookalike::method::Plan;
+use lookalike::method::Simhash;
 use lookalike::page::{Body, Markup, RawPage};
 use lookalike::report::run::cpu_seconds;
-use lookalike::sketch::sketcher::Sketcher;
+use lookalike::sketcher::Sketcher;
 use lookalike_bench::corpus::{Corpus, CorpusPlan, Random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -253,7 +253,7 @@ fn copy_directory(from: &Path, to: &Path) -> Result<()> {
 }
 
 fn build(directory: &Path, rows: u64) -> Result<()> {
-    let config = IndexConfig::pages(Config::for_method(Method::Simhash), RADIUS);
+    let config = IndexConfig::pages(FingerprintConfig::default(), RADIUS);
     let index = Index::create(directory, config, 4 << 30, true)?;
     let mut bulk = index.bulk()?;
     let mut random = Random(3);
@@ -282,21 +282,19 @@ fn library(index: &Index, texts: &[String], threads: usize) -> Result<Load> {
 
 /// What the library does for a check.
 struct Checker<'a> {
-    config: Config,
     sketcher: Sketcher,
     index: &'a Index,
 }
 
 impl Checker<'_> {
     fn new(index: &Index) -> Checker<'_> {
-        let config = Config::for_method(Method::Simhash);
-        Checker { sketcher: Sketcher::new(&Plan::new(&config), &config), config, index }
+        Checker { sketcher: Sketcher::new(&Config::new(Simhash::default()).plan()), index }
     }
 
     /// Rows that are near.
     fn check(&mut self, html: &str) -> u64 {
         let page = RawPage::new(Body::Text(html.into()), Markup::Html);
-        let fingerprint = pages::fingerprint(&page, &mut self.sketcher, &self.config).unwrap_or(0);
+        let fingerprint = pages::fingerprint(&page, &mut self.sketcher).unwrap_or(0);
         self.index.reader().query(fingerprint, RADIUS, 64).map_or(0, |answer| answer.count)
     }
 }

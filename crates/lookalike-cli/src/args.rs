@@ -3,18 +3,19 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use lookalike::config::Keep;
+use lookalike::config::{ClusterMode, Keep, Within};
 use lookalike::read::{Format, MimeTypes, Statuses};
 use lookalike::size::parse_bytes;
+use lookalike::text::Scope;
+use lookalike::text::site::SiteRule;
 
 use crate::evaluate_args::EvaluateArguments;
 use crate::index_args::{IndexArguments, PlanArguments};
-use crate::names::{
-    ClusterName, GuessName, MaskName, MatchingName, MethodName, ScopeName, SiteName, WeightsName, WithinName,
-};
+use crate::parameters::ParameterFlags;
 use crate::search_args::{RefineArguments, TransferArguments};
 #[cfg(feature = "serve")]
 use crate::serve_args::ServeArguments;
+use crate::values::{method_name, named};
 
 /// Finds the pages that are the same page.
 ///
@@ -103,6 +104,10 @@ pub(crate) struct DedupArguments {
     #[command(flatten)]
     pub(crate) method: MethodArguments,
 
+    /// Examples that seeded matching starts from: files of pages; they are not input, only what pages match
+    #[arg(long, value_name = "FILE", num_args = 1.., help_heading = "Only for spotsigs")]
+    pub(crate) seeds: Vec<String>,
+
     #[command(flatten)]
     pub(crate) groups: GroupArguments,
 
@@ -120,49 +125,23 @@ pub(crate) struct DedupArguments {
 #[command(next_help_heading = "What counts as a near-duplicate")]
 pub(crate) struct MethodArguments {
     /// How near-duplicates are found
-    #[arg(short, long, value_enum, default_value_t = MethodName::Minhash)]
-    pub(crate) method: MethodName,
+    #[arg(short, long, value_parser = method_name(), default_value = "minhash")]
+    pub(crate) method: String,
 
-    /// Similarity, 0..1, from which two pages are near-duplicates [default: 0.7; spotsigs: 0.25]
-    /// (minhash, bloom, spotsigs)
-    #[arg(short, long, value_name = "T")]
-    pub(crate) threshold: Option<f64>,
-
-    /// Equal supershingles, 1..6, from which two pages are near-duplicates [default: 2]
-    /// (shingle, combined, routed)
-    #[arg(long, value_name = "N")]
-    pub(crate) agree: Option<u32>,
-
-    /// Equal bits of a projection from which two pages are near-duplicates [default: 372; combined:
-    /// 355] (projection, combined; routed: between sites)
-    #[arg(long, value_name = "N")]
-    pub(crate) bits: Option<u32>,
-
-    /// Differing bits of a fingerprint up to which two pages are near-duplicates [default: 3] (simhash)
-    #[arg(long, value_name = "N")]
-    pub(crate) radius: Option<u32>,
-
-    /// Words in a feature [default: minhash 5; shingle, combined, routed 8; projection 1; simhash:
-    /// content words and phrases instead of n-grams]
-    #[arg(long, value_name = "N")]
-    pub(crate) ngram: Option<usize>,
-
-    /// What a feature weighs: tf how often it occurs, idf more if few pages have it [default: none;
-    /// tf for projection, simhash and bloom]
-    #[arg(long, value_enum, value_name = "WEIGHTS")]
-    pub(crate) weights: Option<WeightsName>,
+    #[command(flatten)]
+    pub(crate) parameters: ParameterFlags,
 
     /// Leave out, before anything else: volatile = dates, times, counters, session ids
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) mask: Option<MaskName>,
+    #[arg(long, value_name = "WHAT", value_parser = ["volatile"])]
+    pub(crate) mask: Option<String>,
 
     /// Compare only pages of the same language or site
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) within: Option<WithinName>,
+    #[arg(long, value_name = "WHAT", value_parser = named::<Within>())]
+    pub(crate) within: Option<Within>,
 
-    /// What a site is: the rule of Henzinger's paper, or the registrable domain
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = SiteName::Paper)]
-    pub(crate) site: SiteName,
+    /// What a site is
+    #[arg(long, value_name = "RULE", value_parser = named::<SiteRule>(), default_value_t = SiteRule::Paper)]
+    pub(crate) site: SiteRule,
 
     /// Compare only pages of similar length: shorter / longer at least R, for example 0.8
     #[arg(long, value_name = "R")]
@@ -172,7 +151,7 @@ pub(crate) struct MethodArguments {
     #[arg(long, value_name = "N", default_value_t = 8)]
     pub(crate) min_tokens: u32,
 
-    /// Tell upper from lower case
+    /// Treat upper and lower case as different
     #[arg(long)]
     pub(crate) keep_case: bool,
 
@@ -183,102 +162,6 @@ pub(crate) struct MethodArguments {
     /// Buckets with more pages than this are compared by leaders, not in all pairs
     #[arg(long, value_name = "N", default_value_t = 256)]
     pub(crate) bucket_limit: usize,
-
-    #[command(flatten)]
-    pub(crate) fine: FineArguments,
-
-    #[command(flatten)]
-    pub(crate) spots: SpotArguments,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Parameters of single methods")]
-pub(crate) struct FineArguments {
-    /// Share of the pairs at the threshold that must be found [default: 0.99] (minhash)
-    #[arg(long, value_name = "SHARE")]
-    pub(crate) recall: Option<f64>,
-
-    /// Bits of a projection; thresholds follow [default: 384] (projection, combined, routed)
-    #[arg(long, value_name = "N")]
-    pub(crate) sketch_bits: Option<u32>,
-
-    /// Pieces of a projection, of which a pair must share one; the paper has 12 [default: 13, which
-    /// misses nothing at 372] (projection, routed)
-    #[arg(long, value_name = "N")]
-    pub(crate) pieces: Option<u32>,
-
-    /// Equal bits that a pair on the same site needs beside its supershingles [default: 355] (routed)
-    #[arg(long, value_name = "N")]
-    pub(crate) same_site_bits: Option<u32>,
-
-    /// Expected bytes of a chunk, a power of two [default: 256] (bloom)
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    pub(crate) chunk_size: Option<u64>,
-
-    /// Bytes of a chunk at most [default: 64KiB] (bloom)
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    pub(crate) chunk_max: Option<u64>,
-
-    /// Bytes that the rolling fingerprint looks back over [default: 48] (bloom)
-    #[arg(long, value_name = "BYTES")]
-    pub(crate) chunk_window: Option<usize>,
-
-    /// Low bits of the fingerprint that end a chunk, decimal or 0x… [default: 0x78] (bloom)
-    #[arg(long, value_name = "BITS", value_parser = parse_marker)]
-    pub(crate) chunk_marker: Option<u64>,
-
-    /// Bits of a Bloom filter [default: 2048] (bloom)
-    #[arg(long, value_name = "N")]
-    pub(crate) filter_bits: Option<u32>,
-
-    /// Bits that a chunk sets in it [default: 4] (bloom)
-    #[arg(long, value_name = "N")]
-    pub(crate) filter_hashes: Option<u32>,
-}
-
-#[derive(Debug, Args)]
-#[command(next_help_heading = "Spot signatures (spotsigs)")]
-pub(crate) struct SpotArguments {
-    /// Words that signatures are taken behind, and how far: is:3,the:3,that:4:2 …; or auto, from the
-    /// corpus's own words [default: a list for the page's language, at 2:2]
-    #[arg(long, value_name = "LIST", value_delimiter = ',')]
-    pub(crate) antecedents: Vec<String>,
-
-    /// Match with all pages, or in one pass with those before that were no duplicates [default: full]
-    #[arg(long, value_enum)]
-    pub(crate) matching: Option<MatchingName>,
-
-    /// Which match counts: the first above the threshold, or the most similar [default: best]
-    #[arg(long, value_enum)]
-    pub(crate) guess: Option<GuessName>,
-
-    /// Examples that one pass starts from: files of pages; they are no input, only what pages match
-    #[arg(long, value_name = "FILE", num_args = 1..)]
-    pub(crate) seeds: Vec<String>,
-
-    /// Duplicates can be matched, too (with --matching incremental or seeded)
-    #[arg(long)]
-    pub(crate) index_duplicates: bool,
-
-    /// Do not pass over pages of very different sizes; same result, more time
-    #[arg(long)]
-    pub(crate) no_size_filter: bool,
-
-    /// Let signatures reach over the end of a block
-    #[arg(long)]
-    pub(crate) spill: bool,
-
-    /// Read the markup itself as text
-    #[arg(long)]
-    pub(crate) raw: bool,
-}
-
-fn parse_marker(text: &str) -> Result<u64, String> {
-    let parsed = match text.strip_prefix("0x") {
-        Some(digits) => u64::from_str_radix(digits, 16),
-        None => text.parse(),
-    };
-    parsed.map_err(|_| format!("'{text}' is no number; write for example 0x78 or 120"))
 }
 
 #[derive(Debug, Args)]
@@ -286,8 +169,8 @@ fn parse_marker(text: &str) -> Result<u64, String> {
 pub(crate) struct GroupArguments {
     /// How pairs become groups: star names a verified kept page for every dropped one; components
     /// also follows chains
-    #[arg(long, value_enum, default_value_t = ClusterName::Star)]
-    pub(crate) cluster: ClusterName,
+    #[arg(long, value_parser = named::<ClusterMode>(), default_value_t = ClusterMode::Star)]
+    pub(crate) cluster: ClusterMode,
 
     /// Which page of a group stays: first, longest, newest, shortest-url, max:FIELD
     #[arg(long, value_name = "POLICY", default_value = "first")]
@@ -336,8 +219,8 @@ pub(crate) struct ReadingArguments {
     pub(crate) date_field: Option<String>,
 
     /// Which part of an HTML page is compared
-    #[arg(long, value_enum, default_value_t = ScopeName::Core)]
-    pub(crate) content: ScopeName,
+    #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Core)]
+    pub(crate) content: Scope,
 
     /// Take text in scripts into account: templates, and articles in JSON-LD
     #[arg(long)]
@@ -387,9 +270,9 @@ pub(crate) struct RunningArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What it tells")]
+#[command(next_help_heading = "What it reports")]
 pub(crate) struct TalkingArguments {
-    /// No progress and no summary; errors are still told
+    /// No progress and no summary; errors are still reported
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
@@ -416,8 +299,8 @@ pub(crate) struct ReclusterArguments {
     pub(crate) output: Option<PathBuf>,
 
     /// Group in another way than before
-    #[arg(long, value_enum)]
-    pub(crate) cluster: Option<ClusterName>,
+    #[arg(long, value_parser = named::<ClusterMode>())]
+    pub(crate) cluster: Option<ClusterMode>,
 
     /// Copy kept page files instead of only listing them
     #[arg(long)]
@@ -461,18 +344,18 @@ pub(crate) struct CompareArguments {
     pub(crate) html: Option<PathBuf>,
 
     /// Leave out, before anything else: volatile = dates, times, counters, session ids
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) mask: Option<MaskName>,
+    #[arg(long, value_name = "WHAT", value_parser = ["volatile"])]
+    pub(crate) mask: Option<String>,
 
-    /// What a site is: the rule of Henzinger's paper, or the registrable domain
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = SiteName::Paper)]
-    pub(crate) site: SiteName,
+    /// What a site is
+    #[arg(long, value_name = "RULE", value_parser = named::<SiteRule>(), default_value_t = SiteRule::Paper)]
+    pub(crate) site: SiteRule,
 
     /// Which part of an HTML page is compared
-    #[arg(long, value_enum, default_value_t = ScopeName::Core)]
-    pub(crate) content: ScopeName,
+    #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Core)]
+    pub(crate) content: Scope,
 
-    /// Tell upper from lower case
+    /// Treat upper and lower case as different
     #[arg(long)]
     pub(crate) keep_case: bool,
 

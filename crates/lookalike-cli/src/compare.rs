@@ -11,20 +11,17 @@ use serde_json::json;
 
 use crate::Ending;
 use crate::args::CompareArguments;
-use crate::method::{scope, site_rule};
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
-    let mut config = Config {
-        keep_case: arguments.keep_case,
-        scope: scope(arguments.content),
-        mask_volatile: arguments.mask.is_some(),
-        site: site_rule(arguments.site),
-        format: arguments.format,
-        ..Config::default()
-    };
-    config.fields.id.clone_from(&arguments.id_field);
-    config.fields.text.clone_from(&arguments.text_field);
-    config.fields.url.clone_from(&arguments.url_field);
+    let mut config = Config::default();
+    config.content.keep_case = arguments.keep_case;
+    config.content.scope = arguments.content;
+    config.content.mask_volatile = arguments.mask.is_some();
+    config.pairs.site = arguments.site;
+    config.read.format = arguments.format;
+    config.read.fields.id.clone_from(&arguments.id_field);
+    config.read.fields.text.clone_from(&arguments.text_field);
+    config.read.fields.url.clone_from(&arguments.url_field);
     let within = arguments.within.as_deref();
     let left = find_page(&arguments.left, within, &config)?;
     let right = find_page(&arguments.right, within, &config)?;

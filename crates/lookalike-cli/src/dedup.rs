@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::config::ClusterMode;
 use lookalike::error::Error;
 use lookalike::job::RunOptions;
 use lookalike::job::dedup::dedup;
@@ -14,7 +13,6 @@ use lookalike::work_dir::WORK;
 
 use crate::Ending;
 use crate::args::{DedupArguments, RunningArguments};
-use crate::names::ClusterName;
 use crate::progress::Progress;
 use crate::{method, table};
 
@@ -32,7 +30,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
         copy_kept: arguments.groups.copy_kept,
         revisit: arguments.groups.revisit,
         resume: arguments.running.resume,
-        seeds: arguments.method.spots.seeds,
+        seeds: arguments.seeds,
         against: arguments.groups.against,
         output: arguments.output,
         inputs: arguments.inputs,
@@ -44,7 +42,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     let progress = Progress::new(&arguments.talking)?;
     let outcome = dedup(&config, &options, &progress).inspect_err(|error| {
         let work = options.output.join(WORK);
-        if work.exists() && !matches!(error, Error::Usage(_) | Error::Locked { .. }) {
+        if work.exists() && !error.is_usage() && !matches!(error, Error::Locked { .. }) {
             // The error itself comes behind this.
             let _ = writeln!(
                 io::stderr(),
@@ -55,13 +53,6 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     })?;
     table::print(&outcome, &arguments.talking)?;
     Ok(if outcome.summary.skipped.is_empty() { Ending::Done } else { Ending::Skipped })
-}
-
-pub(crate) fn cluster_mode(name: ClusterName) -> ClusterMode {
-    match name {
-        ClusterName::Star => ClusterMode::Star,
-        ClusterName::Components => ClusterMode::Components,
-    }
 }
 
 /// Half of the memory that the machine or container has, or 2 GiB where the system does not say.

@@ -15,7 +15,7 @@ use serde_json::json;
 use crate::Ending;
 use crate::dedup::{available_threads, default_memory};
 use crate::evaluate_args::{ClustersArguments, ColumnArguments, EvaluateCommand, PairsArguments};
-use crate::method::{method, read_as, site_rule};
+use crate::method::read_as;
 use crate::table::{not_an_input, thousands};
 
 pub(crate) fn run(command: &EvaluateCommand) -> Result<Ending> {
@@ -40,10 +40,10 @@ fn columns(arguments: &ColumnArguments) -> GoldColumns {
 
 fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
     let gold = Gold::read(&arguments.gold, &columns(&arguments.columns), arguments.positive)?;
-    let configs = arguments.method.0.iter().map(|&name| {
-        let mut config = Config::for_method(method(name));
+    let configs = arguments.method.0.iter().map(|method| {
+        let mut config = Config::new(method.clone());
         read_as(&mut config, &arguments.reading);
-        config.site = site_rule(arguments.site);
+        config.pairs.site = arguments.site;
         config
     });
     let options = EvaluateOptions {
@@ -52,7 +52,7 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
         threads: arguments.threads.map_or_else(available_threads, usize::from),
         memory_bytes: arguments.memory.unwrap_or_else(default_memory),
         allow_missing: arguments.allow_missing,
-        equal_recall: arguments.equal_recall.map(method),
+        equal_recall: arguments.equal_recall.clone(),
     };
     let is_told = !arguments.talking.quiet && io::stderr().is_terminal();
     let tell = |what: &str| {
@@ -271,7 +271,7 @@ fn of_pairs(arguments: &PairsArguments) -> Result<Ending> {
         score: arguments.score_field.clone(),
     };
     let read = pairs::read(&arguments.file, &fields)?;
-    let configs: Vec<Config> = arguments.method.0.iter().map(|&name| Config::for_method(method(name))).collect();
+    let configs: Vec<Config> = arguments.method.0.iter().cloned().map(Config::new).collect();
     let found = pairs::evaluate_pairs(&read, arguments.positive, &configs, arguments.score_field.as_deref())?;
     let mut out = io::stdout().lock();
     if arguments.json {

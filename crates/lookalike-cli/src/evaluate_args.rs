@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::args::{ReadingArguments, TalkingArguments};
-use crate::names::{EvaluatedMethods, MethodName, SiteName};
+use crate::values::{EvaluatedMethods, method_name, named};
 use lookalike::size::parse_bytes;
+use lookalike::text::site::SiteRule;
 
 const EVALUATE_HELP: &str = "\
 Examples:
@@ -66,16 +67,16 @@ pub(crate) struct ClustersArguments {
     pub(crate) allow_missing: bool,
 
     /// Also set every method to the recall that this one has
-    #[arg(long, value_enum, value_name = "METHOD")]
-    pub(crate) equal_recall: Option<MethodName>,
+    #[arg(long, value_name = "METHOD", value_parser = method_name())]
+    pub(crate) equal_recall: Option<String>,
 
     /// From which label on a judged pair is a near-duplicate, where GOLD has pairs
     #[arg(long, value_name = "LABEL", default_value_t = 1.0)]
     pub(crate) positive: f64,
 
-    /// What a site is: the rule of Henzinger's paper, or the registrable domain
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = SiteName::Paper)]
-    pub(crate) site: SiteName,
+    /// What a site is
+    #[arg(long, value_name = "RULE", value_parser = named::<SiteRule>(), default_value_t = SiteRule::Paper)]
+    pub(crate) site: SiteRule,
 
     #[command(flatten)]
     pub(crate) columns: ColumnArguments,

@@ -6,9 +6,9 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lookalike::config::{Config, Method};
+use lookalike::config::{Config, FingerprintConfig};
 use lookalike::error::{Error, SkippedRecord};
-use lookalike::index::fingerprints::{FingerprintReader, id_kind};
+use lookalike::index::fingerprints::{FingerprintReader, Notation, id_kind};
 use lookalike::index::{
     BulkInsert, FingerprintOrigin, Id, IdKind, Index, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch,
     pages,
@@ -24,7 +24,6 @@ use crate::index_args::{
     PairArguments, QueryArguments, StatsArguments,
 };
 use crate::method;
-use crate::names::{NotationName, codec, id_kind_of, notation};
 use crate::progress::Progress;
 use crate::table::thousands;
 
@@ -70,43 +69,40 @@ struct Filled {
 fn build(arguments: &BuildArguments) -> Result<Ending> {
     let ids = match (arguments.fingerprints, arguments.ids) {
         (None, _) => IdKind::Text,
-        (Some(_), Some(kind)) => id_kind_of(kind),
+        (Some(_), Some(kind)) => kind,
         (Some(written), None) => match files(&arguments.inputs)?.first() {
-            Some(first) => id_kind(first, notation(written))?,
+            Some(first) => id_kind(first, written)?,
             None => IdKind::Number,
         },
     };
-    let fingerprints = match arguments.fingerprints {
-        Some(_) => FingerprintOrigin::Given,
-        None => FingerprintOrigin::Pages(Box::new(page_config(arguments)?)),
+    let mut config = match arguments.fingerprints {
+        Some(_) => IndexConfig::given(ids, arguments.radius),
+        None => page_config(arguments),
     };
-    let config = IndexConfig {
-        fingerprints,
-        ids,
-        radius: arguments.radius,
-        cut: arguments.design.clone(),
-        codec: codec(arguments.codec),
-        threshold: IndexConfig::THRESHOLD,
-    };
+    config.cut.clone_from(&arguments.design);
+    config.codec = arguments.codec;
     let memory = memory(arguments.running.memory)?;
     let index = Index::create(&arguments.directory, config, memory, arguments.force)?;
     let progress = Progress::new(&arguments.talking)?;
-    let written = arguments.fingerprints.unwrap_or(NotationName::Hex);
+    let written = arguments.fingerprints.unwrap_or(Notation::Hex);
     let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
     tell(&index, &filled, arguments.talking.quiet)
 }
 
-fn page_config(arguments: &BuildArguments) -> Result<Config> {
-    let mut config = Config::for_method(Method::Simhash);
+fn page_config(arguments: &BuildArguments) -> IndexConfig {
+    let mut config = Config::default();
     method::read_as(&mut config, &arguments.reading);
     let making = &arguments.making;
-    config.ngram = making.ngram.map_or(config.ngram, usize::from);
-    config.weights = making.weights.map_or(config.weights, method::weights);
-    config.mask_volatile = making.mask.is_some();
-    config.min_tokens = making.min_tokens;
-    config.keep_case = making.keep_case;
-    pages::check(&config)?;
-    Ok(config)
+    config.content.mask_volatile = making.mask.is_some();
+    config.content.keep_case = making.keep_case;
+    let mut fingerprints = FingerprintConfig::default();
+    fingerprints.content = config.content;
+    fingerprints.ngram = making.ngram.map_or(fingerprints.ngram, usize::from);
+    fingerprints.weights = making.weights.unwrap_or(fingerprints.weights);
+    let mut index = IndexConfig::pages(fingerprints, arguments.radius);
+    index.min_tokens = making.min_tokens;
+    index.read = config.read;
+    index
 }
 
 fn add(arguments: &AddArguments) -> Result<Ending> {
@@ -119,7 +115,7 @@ fn add(arguments: &AddArguments) -> Result<Ending> {
         )
         .into());
     }
-    let written = arguments.fingerprints.unwrap_or(NotationName::Hex);
+    let written = arguments.fingerprints.unwrap_or(Notation::Hex);
     let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
     let ending = tell(&index, &filled, arguments.talking.quiet)?;
     if let Err(error) = index.merge_like_sizes() {
@@ -132,33 +128,39 @@ fn add(arguments: &AddArguments) -> Result<Ending> {
 fn fill(
     index: &Index,
     inputs: &[String],
-    written: NotationName,
+    written: Notation,
     running: &BuildRunning,
     progress: &Progress,
 ) -> Result<Filled> {
     let mut bulk = index.bulk()?;
     let threads = running.threads.map_or_else(available_threads, usize::from);
-    let filled = match &index.config().fingerprints {
-        FingerprintOrigin::Pages(config) => {
-            let read =
-                pages::for_each(config, inputs, threads, index.directory(), progress, &mut |id, fingerprint, page| {
+    let filled = match index.config().page_config() {
+        Some(config) => {
+            let read = pages::for_each(
+                &config,
+                inputs,
+                threads,
+                index.directory(),
+                progress,
+                &mut |id, fingerprint, page| {
                     if !running.no_sketches {
                         bulk.keep(id, page)?;
                     }
                     bulk.push(fingerprint, id)
-                })?;
+                },
+            )?;
             Filled { rows: read.pages, without: read.without, skipped: read.skipped, examples: read.examples }
         }
-        FingerprintOrigin::Given => fill_given(index, &mut bulk, inputs, written)?,
+        None => fill_given(index, &mut bulk, inputs, written)?,
     };
     bulk.finish()?;
     Ok(filled)
 }
 
-fn fill_given(index: &Index, bulk: &mut BulkInsert<'_>, inputs: &[String], written: NotationName) -> Result<Filled> {
+fn fill_given(index: &Index, bulk: &mut BulkInsert<'_>, inputs: &[String], written: Notation) -> Result<Filled> {
     let mut push = |fingerprint: u64, id: &Id| bulk.push(fingerprint, id);
     let first = index.next_id();
-    let mut reader = FingerprintReader::new(notation(written), index.config().ids, first, &mut push);
+    let mut reader = FingerprintReader::new(written, index.config().ids, first, &mut push);
     for path in files(inputs)? {
         reader.read(&path)?;
     }
@@ -227,15 +229,15 @@ fn ending(index: &Index, skipped: u64) -> Ending {
 }
 
 /// Fingerprints of pages, or from files; and how many records could not be used.
-fn queries(index: &Index, inputs: &[String], written: Option<NotationName>) -> Result<(Vec<(u64, Id)>, u64)> {
+fn queries(index: &Index, inputs: &[String], written: Option<Notation>) -> Result<(Vec<(u64, Id)>, u64)> {
     let mut queries = Vec::new();
-    let skipped = match (&index.config().fingerprints, written) {
-        (FingerprintOrigin::Pages(config), None) => {
+    let skipped = match (index.config().page_config(), written) {
+        (Some(config), None) => {
             let mut take = |id: &Id, fingerprint: u64, _| {
                 queries.push((fingerprint, id.clone()));
                 Ok(())
             };
-            let read = pages::for_each(config, inputs, available_threads(), index.directory(), &Silent, &mut take)?;
+            let read = pages::for_each(&config, inputs, available_threads(), index.directory(), &Silent, &mut take)?;
             (read.skipped, read.examples)
         }
         _ => {
@@ -243,8 +245,7 @@ fn queries(index: &Index, inputs: &[String], written: Option<NotationName>) -> R
                 queries.push((fingerprint, id.clone()));
                 Ok(())
             };
-            let mut reader =
-                FingerprintReader::new(notation(written.unwrap_or(NotationName::Hex)), IdKind::Text, 0, &mut take);
+            let mut reader = FingerprintReader::new(written.unwrap_or(Notation::Hex), IdKind::Text, 0, &mut take);
             for path in files(inputs)? {
                 reader.read(&path)?;
             }
@@ -260,7 +261,7 @@ fn queries(index: &Index, inputs: &[String], written: Option<NotationName>) -> R
 
 fn query(arguments: &QueryArguments) -> Result<Ending> {
     let index = open(&arguments.directory, arguments.asking.skip_damaged)?;
-    let written = notation(arguments.fingerprints);
+    let written = arguments.fingerprints;
     let mut all: Vec<(u64, Option<Id>)> = Vec::new();
     for text in &arguments.queries {
         let Some(fingerprint) = written.parse(text) else {

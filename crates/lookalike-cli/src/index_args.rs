@@ -4,11 +4,14 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use lookalike::candidate::design::Cut;
+use lookalike::config::Weights;
+use lookalike::index::fingerprints::Notation;
+use lookalike::index::{IdKind, TableCodec};
+use lookalike::plan::design::Cut;
 use lookalike::size::parse_bytes;
 
 use crate::args::{ReadingArguments, TalkingArguments};
-use crate::names::{CodecName, IdKindName, MaskName, NotationName, WeightsName};
+use crate::values::named;
 
 const INDEX_HELP: &str = "\
 Examples:
@@ -74,12 +77,12 @@ pub(crate) struct BuildArguments {
 
     /// The inputs are fingerprints, written like this: a line each, perhaps with an id behind a tab, comma or space; or
     /// Parquet with the columns fingerprint and id
-    #[arg(long, value_enum, value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
-    pub(crate) fingerprints: Option<NotationName>,
+    #[arg(long, value_parser = named::<Notation>(), value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
+    pub(crate) fingerprints: Option<Notation>,
 
     /// What the ids of fingerprints are [default: as the first one]
-    #[arg(long, value_enum, value_name = "KIND", requires = "fingerprints")]
-    pub(crate) ids: Option<IdKindName>,
+    #[arg(long, value_parser = named::<IdKind>(), value_name = "KIND", requires = "fingerprints")]
+    pub(crate) ids: Option<IdKind>,
 
     /// Differing bits, 0 to 10, up to which nothing is missed
     #[arg(long, value_name = "BITS", default_value_t = 3)]
@@ -91,8 +94,8 @@ pub(crate) struct BuildArguments {
     pub(crate) design: Option<Cut>,
 
     /// How tables are stored
-    #[arg(long, value_enum, default_value_t = CodecName::EliasFano)]
-    pub(crate) codec: CodecName,
+    #[arg(long, value_parser = named::<TableCodec>(), default_value_t = TableCodec::EliasFano)]
+    pub(crate) codec: TableCodec,
 
     /// Replace an index that is there, or write into a directory that holds other things (they stay)
     #[arg(long)]
@@ -119,12 +122,12 @@ pub(crate) struct MakingArguments {
     pub(crate) ngram: Option<u8>,
 
     /// What a feature weighs: none or tf [default: tf]
-    #[arg(long, value_enum, value_name = "WEIGHTS")]
-    pub(crate) weights: Option<WeightsName>,
+    #[arg(long, value_name = "WEIGHTS", value_parser = named::<Weights>())]
+    pub(crate) weights: Option<Weights>,
 
     /// Leave out, before anything else: volatile = dates, times, counters, session ids
-    #[arg(long, value_enum, value_name = "WHAT")]
-    pub(crate) mask: Option<MaskName>,
+    #[arg(long, value_name = "WHAT", value_parser = ["volatile"])]
+    pub(crate) mask: Option<String>,
 
     /// Pages with fewer words get no fingerprint
     #[arg(long, value_name = "N", default_value_t = 5)]
@@ -162,8 +165,8 @@ pub(crate) struct AddArguments {
     pub(crate) inputs: Vec<String>,
 
     /// How fingerprints are written [default: hex]
-    #[arg(long, value_enum, value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
-    pub(crate) fingerprints: Option<NotationName>,
+    #[arg(long, value_parser = named::<Notation>(), value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
+    pub(crate) fingerprints: Option<Notation>,
 
     #[command(flatten)]
     pub(crate) running: BuildRunning,
@@ -191,8 +194,8 @@ pub(crate) struct QueryArguments {
     pub(crate) page: Vec<String>,
 
     /// How fingerprints are written
-    #[arg(long, value_enum, value_name = "NOTATION", default_value_t = NotationName::Hex)]
-    pub(crate) fingerprints: NotationName,
+    #[arg(long, value_name = "NOTATION", value_parser = named::<Notation>(), default_value_t = Notation::Hex)]
+    pub(crate) fingerprints: Notation,
 
     /// Only say whether there is any; exit code 0 if every query has one, 1 if not
     #[arg(long)]
@@ -246,8 +249,8 @@ pub(crate) struct BatchArguments {
     pub(crate) queries: Vec<String>,
 
     /// The queries are fingerprints, written like this
-    #[arg(long, value_enum, value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
-    pub(crate) fingerprints: Option<NotationName>,
+    #[arg(long, value_parser = named::<Notation>(), value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
+    pub(crate) fingerprints: Option<Notation>,
 
     #[command(flatten)]
     pub(crate) pairs: PairArguments,

@@ -9,8 +9,8 @@ mod evaluate_args;
 mod index;
 mod index_args;
 mod method;
-mod names;
 mod pages;
+mod parameters;
 mod plan;
 mod progress;
 mod recluster;
@@ -22,6 +22,7 @@ mod serve;
 mod serve_args;
 mod table;
 mod transfer;
+mod values;
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::candidate::design::{Cut, Design};
 use lookalike::index::planner::{Budget, DesignEstimate, choose, designs, largest_prefix};
+use lookalike::plan::design::{Cut, Design};
 use lookalike::size::format_bytes;
 use serde_json::json;
 

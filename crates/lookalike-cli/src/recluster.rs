@@ -6,7 +6,7 @@ use lookalike::job::recluster::recluster;
 
 use crate::Ending;
 use crate::args::ReclusterArguments;
-use crate::dedup::{available_threads, cluster_mode, default_memory};
+use crate::dedup::{available_threads, default_memory};
 use crate::progress::Progress;
 use crate::table;
 
@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &ReclusterArguments) -> Result<Ending> {
         ..RunOptions::new(vec![input], output)
     };
     let progress = Progress::new(&arguments.talking)?;
-    let cluster = arguments.cluster.map(cluster_mode);
+    let cluster = arguments.cluster;
     let outcome = recluster(&arguments.directory, arguments.threshold, cluster, &options, &progress)?;
     table::print(&outcome, &arguments.talking)?;
     Ok(Ending::Done)

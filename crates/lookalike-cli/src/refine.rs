@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lookalike::config::{Config, Method};
+use lookalike::config::{ClusterMode, Config, Method};
 use lookalike::error::Error;
 use lookalike::refine::{
     Folded, Lists, Refiner, ResultFields, ResultList, SearchResult, StoredSketch, lists, sketch_lists, spread,
@@ -13,9 +13,7 @@ use lookalike::refine::{
 use serde_json::{Value, json};
 
 use crate::Ending;
-use crate::dedup::{available_threads, cluster_mode};
-use crate::method::method;
-use crate::names::ClusterName;
+use crate::dedup::available_threads;
 use crate::search_args::RefineArguments;
 use crate::table::not_an_input;
 
@@ -64,30 +62,24 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
 }
 
 fn config(arguments: &RefineArguments) -> Result<Config, Error> {
-    let method = method(arguments.method);
-    let mut config = Config { cluster: cluster_mode(arguments.cluster), ..Refiner::defaults(method) };
+    let mut config = Refiner::defaults(Method::named(&arguments.method)?);
+    config.groups.cluster = arguments.cluster;
     if let Some(threshold) = arguments.threshold {
-        if !method.has_threshold() {
-            return Err(Error::Usage(format!(
-                "--threshold is a similarity in 0..1 and belongs to minhash, bloom and spotsigs; {} has none",
-                method.name()
-            )));
-        }
-        config.threshold = threshold;
+        config.method.set("threshold", &threshold.to_string())?;
     }
     Ok(config)
 }
 
 /// Folds by fingerprints that an index has.
 fn by_index(arguments: &RefineArguments, refiner: &Refiner, read: &Lists, index: &Path) -> Result<Ending> {
-    if refiner.config().method != Method::Simhash {
+    if refiner.config().method.name() != "simhash" {
         return Err(Error::Usage(format!(
             "--sketches {}: an index holds fingerprints of simhash; use --method simhash, or sketches in the results",
             index.display()
         ))
         .into());
     }
-    if arguments.report.is_some() || arguments.write_sketches.is_some() || arguments.cluster != ClusterName::Star {
+    if arguments.report.is_some() || arguments.write_sketches.is_some() || arguments.cluster != ClusterMode::Star {
         return Err(Error::Usage(
             "--report, --write-sketches and --cluster need texts or sketches; an index has fingerprints only"
                 .to_owned(),
@@ -112,7 +104,8 @@ fn tell(
     let mut out = io::stdout().lock();
     if arguments.json {
         let lists: Vec<Value> = read.lists.iter().zip(folded).map(|(list, folded)| json_list(list, folded)).collect();
-        let mut value = json!({"method": refiner.config().method.name(), "threshold": refiner.config().threshold});
+        let mut value =
+            json!({"method": refiner.config().method.name(), "threshold": refiner.config().method.threshold()});
         match (&lists[..], read.is_run) {
             ([only], false) => value.as_object_mut().into_iter().for_each(|object| {
                 object.extend(only.as_object().cloned().unwrap_or_default());

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use lookalike::config::ClusterMode;
+use lookalike::transfer::OnConflict;
 
 use crate::args::{ReadingArguments, TalkingArguments};
-use crate::names::{ClusterName, ConflictName, MethodName};
+use crate::values::{method_name, named};
 
 const REFINE_HELP: &str = "\
 Examples:
@@ -33,8 +35,8 @@ pub(crate) struct RefineArguments {
     pub(crate) results: PathBuf,
 
     /// How near-duplicates are found
-    #[arg(short, long, value_enum, default_value_t = MethodName::Bloom)]
-    pub(crate) method: MethodName,
+    #[arg(short, long, value_parser = method_name(), default_value = "bloom")]
+    pub(crate) method: String,
 
     /// Similarity, 0..1, from which results are near-duplicates [default: 0.7; spotsigs: 0.25]
     /// (minhash, bloom, spotsigs)
@@ -43,8 +45,8 @@ pub(crate) struct RefineArguments {
 
     /// How pairs become groups: star compares every result with the one it is folded under; components
     /// follows chains, as the paper does
-    #[arg(long, value_enum, default_value_t = ClusterName::Star)]
-    pub(crate) cluster: ClusterName,
+    #[arg(long, value_parser = named::<ClusterMode>(), default_value_t = ClusterMode::Star)]
+    pub(crate) cluster: ClusterMode,
 
     /// Look at the first N results of each list only
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -150,8 +152,8 @@ pub(crate) struct TransferArguments {
     pub(crate) all_near: bool,
 
     /// Which judgment counts where several differ about a page
-    #[arg(long, value_enum, value_name = "RULE", default_value_t = ConflictName::Nearest)]
-    pub(crate) on_conflict: ConflictName,
+    #[arg(long, value_name = "RULE", value_parser = named::<OnConflict>(), default_value_t = OnConflict::Nearest)]
+    pub(crate) on_conflict: OnConflict,
 
     /// Judged pages may be missing from A
     #[arg(long)]

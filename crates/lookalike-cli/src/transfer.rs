@@ -3,22 +3,22 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::config::{Config, Method};
+use lookalike::config::Config;
+use lookalike::method::Simhash;
 use lookalike::report::files;
-use lookalike::transfer::{OnConflict, Report, TransferOptions, transfer};
+use lookalike::transfer::{Report, TransferOptions, transfer};
 
 use crate::Ending;
 use crate::dedup::available_threads;
 use crate::method::read_as;
-use crate::names::ConflictName;
 use crate::progress::Progress;
 use crate::search_args::TransferArguments;
 use crate::table::thousands;
 
 pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
-    let mut config = Config::for_method(Method::Simhash);
+    let mut config = Config::new(Simhash::default());
+    config.method.set("radius", &arguments.radius.to_string())?;
     read_as(&mut config, &arguments.reading);
-    config.radius = arguments.radius;
     let options = TransferOptions {
         qrels: arguments.qrels.clone(),
         from: arguments.from.clone(),
@@ -29,11 +29,7 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
         allow_missing: arguments.allow_missing,
         verified_only: arguments.verified_only,
         all_near: arguments.all_near,
-        on_conflict: match arguments.on_conflict {
-            ConflictName::Nearest => OnConflict::Nearest,
-            ConflictName::Highest => OnConflict::Highest,
-            ConflictName::Lowest => OnConflict::Lowest,
-        },
+        on_conflict: arguments.on_conflict,
         force: arguments.force,
         threads: arguments.threads.map_or_else(available_threads, usize::from),
     };

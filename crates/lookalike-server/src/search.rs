@@ -205,18 +205,17 @@ pub(crate) async fn refine(
     if !(1..=MOST_RESULTS).contains(&input.results.len()) {
         return Err(Kind::BadField.with(format!("results: 1 to {MOST_RESULTS} are folded at once")));
     }
-    let mut config = Refiner::defaults(match input.method {
-        Some(RefineMethod::Minhash) => Method::Minhash,
-        Some(RefineMethod::Spotsigs) => Method::Spotsigs,
-        Some(RefineMethod::Bloom) | None => Method::Bloom,
-    });
+    let mut config = Refiner::defaults(Method::named(match input.method {
+        Some(RefineMethod::Minhash) => "minhash",
+        Some(RefineMethod::Spotsigs) => "spotsigs",
+        Some(RefineMethod::Bloom) | None => "bloom",
+    })?);
     if let Ok(pages) = collection.online.page_config() {
-        config.language = pages.language.clone();
-        config.keep_case = pages.keep_case;
-        config.mask_volatile = pages.mask_volatile;
-        config.scope = pages.scope;
+        config.content = pages.content.clone();
     }
-    config.threshold = input.threshold.unwrap_or(config.threshold);
+    if let Some(threshold) = input.threshold {
+        config.method = config.method.with_threshold(threshold);
+    }
     let refiner = Refiner::new(config)?;
     let most = service.settings.limits.page_bytes;
     let pages = input.results.iter().map(|result| result.0.page(most)).collect::<Result<Vec<_>, Problem>>()?;

@@ -3,6 +3,7 @@
 //! A record that cannot be used does not stop a run: it becomes a [`SkippedRecord`], is counted by
 //! kind and listed. Only `--strict` turns the first one into [`Error::Strict`].
 
+use std::borrow::Cow;
 use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -23,7 +24,7 @@ pub enum Error {
     #[error("`{setting}` {value}: {expected}")]
     InvalidSetting {
         /// The setting's name; see [`Error::message`].
-        setting: &'static str,
+        setting: Cow<'static, str>,
         /// The value, as it was given.
         value: String,
         /// What it must be, as in "must be between 1 and 32".
@@ -33,7 +34,7 @@ pub enum Error {
     #[error("`{setting}`: {reason}")]
     Conflict {
         /// The setting's name; see [`Error::message`].
-        setting: &'static str,
+        setting: Cow<'static, str>,
         /// What it does not go with, and what to do instead.
         reason: String,
     },
@@ -205,13 +206,17 @@ pub enum Error {
 
 impl Error {
     /// An [`Error::InvalidSetting`].
-    pub fn invalid(setting: &'static str, value: impl fmt::Display, expected: impl Into<String>) -> Error {
-        Error::InvalidSetting { setting, value: value.to_string(), expected: expected.into() }
+    pub fn invalid(
+        setting: impl Into<Cow<'static, str>>,
+        value: impl fmt::Display,
+        expected: impl Into<String>,
+    ) -> Error {
+        Error::InvalidSetting { setting: setting.into(), value: value.to_string(), expected: expected.into() }
     }
 
     /// An [`Error::Conflict`].
-    pub fn conflict(setting: &'static str, reason: impl Into<String>) -> Error {
-        Error::Conflict { setting, reason: reason.into() }
+    pub fn conflict(setting: impl Into<Cow<'static, str>>, reason: impl Into<String>) -> Error {
+        Error::Conflict { setting: setting.into(), reason: reason.into() }
     }
 
     /// An [`Error::BadInput`] about a whole file.

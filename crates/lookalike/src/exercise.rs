@@ -22,10 +22,12 @@ const MAX_PAGE_BYTES: u64 = 64 << 10;
 /// # Panics
 /// When a page is not the same the second time.
 pub fn reader(format: Option<Format>, bytes: Vec<u8>) -> Result<usize> {
-    let config = Config { max_page_bytes: MAX_PAGE_BYTES, format, ..Config::default() };
+    let mut config = Config::default();
+    config.read.max_page_bytes = MAX_PAGE_BYTES;
+    config.read.format = format;
     let source = Source::in_memory("fuzz", bytes, format)?;
     let sources = [source];
-    let reading = Reading::new(&config, &sources);
+    let reading = config.reading(&sources);
     let mut table = PageTable::new(&std::env::temp_dir(), usize::MAX / 2);
     let first = pages(&reading, None, Some(&mut table))?;
     let all: Vec<u32> = (0..).take(table.len()).collect();

@@ -6,7 +6,7 @@ use crate::error::SkippedRecord;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
     /// Features are counted in the whole corpus, where a method needs that.
-    Survey,
+    Count,
     /// Pages are read, tokenised and sketched.
     Read,
     /// Identity sets and candidate pairs are found.
@@ -24,7 +24,7 @@ impl Stage {
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            Stage::Survey => "survey",
+            Stage::Count => "count",
             Stage::Read => "read",
             Stage::Candidates => "candidates",
             Stage::Verify => "verify",

@@ -7,8 +7,8 @@
 
 use rayon::prelude::*;
 
-use crate::candidate::design::{Cut, Design, TableShape};
 use crate::kernel::near_pairs;
+use crate::plan::design::{Cut, Design, TableShape};
 
 /// Fingerprints of a chunk: 64 MiB.
 pub const CHUNK: usize = (64 << 20) / 8;

@@ -15,10 +15,10 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::candidate::band_join::{Candidates, CrowdedBucket};
-use crate::candidate::rarity::{Prefix, Rarity};
 use crate::error::Result;
-use crate::method::Measure;
+use crate::feature::rarity::{Prefix, Rarity};
 use crate::page::PageId;
+use crate::plan::Measure;
 use crate::spill::{Fixed, Scratch};
 use crate::union_find::UnionFind;
 use crate::verify::sets::{PageSets, Room};
@@ -27,6 +27,19 @@ use crate::verify::sets::{PageSets, Room};
 const PAGES_A_TASK: usize = 256;
 /// Pages whose candidates are held at a time before they are sorted into pairs and crowds.
 const PLACES_AT_A_TIME: usize = 2048;
+
+/// How many pages have each feature.
+///
+/// # Errors
+/// When sets that were spilled to disk cannot be read back.
+pub(super) fn rarity_of(sets: &PageSets, pages: &[PageId]) -> Result<Rarity> {
+    let mut rarity = Rarity::default();
+    let mut scratch = Scratch::default();
+    for &page in pages {
+        rarity.add(sets.features(page, &mut scratch)?);
+    }
+    Ok(rarity)
+}
 
 /// How much two pages must share.
 #[derive(Debug, Clone, Copy)]
@@ -87,7 +100,7 @@ pub struct Members<'a> {
 /// When sets that were spilled to disk cannot be read back.
 pub fn join(sets: &PageSets, members: Members<'_>, sharing: Sharing) -> Result<(Candidates, Collisions)> {
     let (pages, mut crowded) = without_crowds(sets, members, sharing.bucket_limit)?;
-    let rarity = Rarity::of(sets, &pages)?;
+    let rarity = rarity_of(sets, &pages)?;
     let index = Index::new(sets, &pages, sharing, &rarity)?;
     let places = index.order.len();
     let look_up = |lookup: &mut Lookup, place: usize| index.look_up(place, sharing, members.is_wanted, lookup);

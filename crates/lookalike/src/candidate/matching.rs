@@ -10,12 +10,11 @@ use std::hash::BuildHasherDefault;
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
-use crate::candidate::inverted::Collisions;
-use crate::candidate::rarity::{Prefix, Rarity};
-use crate::config::Guess;
+use crate::candidate::inverted::{Collisions, rarity_of};
 use crate::error::Result;
-use crate::method::Verdict;
+use crate::feature::rarity::Prefix;
 use crate::page::{PageId, ScoredPair};
+use crate::plan::{Guess, Verdict};
 use crate::text::term::TokenHasher;
 use crate::verify::sets::{PageSets, Room};
 
@@ -50,7 +49,7 @@ pub fn match_in_order(
     plan: MatchingPlan,
     mut compare: impl FnMut(PageId, PageId) -> Result<Option<(ScoredPair, Verdict)>>,
 ) -> Result<(Vec<ScoredPair>, Collisions)> {
-    let rarity = Rarity::of(sets, order)?;
+    let rarity = rarity_of(sets, order)?;
     let mut index: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>> = HashMap::default();
     let (mut room, mut prefix) = (Room::default(), Prefix::default());
     let mut found = Vec::new();

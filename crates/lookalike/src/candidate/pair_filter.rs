@@ -3,9 +3,8 @@
 //! In: the columns of the first reading. Out: whether a pair is worth comparing exactly. Refused is
 //! only what the decision would refuse, near misses apart, or what the user asked not to compare.
 
-use crate::config::Config;
-use crate::method::{Decision, NEAR_MISS_BITS, NEAR_MISS_DISTANCE};
 use crate::page::PageId;
+use crate::plan::{Decision, NEAR_MISS_BITS, NEAR_MISS_DISTANCE, Plan};
 
 /// The columns of numbers that every page has after the first reading.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -69,8 +68,8 @@ impl PairFilter<'_> {
 
     /// Whether nothing would ever be refused.
     #[must_use]
-    pub fn is_idle(config: &Config, decision: Decision) -> bool {
-        config.length_ratio.is_none() && config.within.is_none() && !PairFilter::needs_columns(decision)
+    pub fn is_idle(plan: &Plan) -> bool {
+        plan.pairs.length_ratio.is_none() && plan.pairs.within.is_none() && !PairFilter::needs_columns(plan.decision)
     }
 
     /// Whether two pages are worth comparing.

@@ -2,11 +2,15 @@
 
 pub mod components;
 pub mod covering;
+mod group_config;
 pub mod identity;
 pub mod rank;
 pub mod star;
 
+pub use group_config::{ClusterMode, GroupConfig, Keep};
+
 use crate::page::{Kind, PageId, ScoredPair};
+use crate::plan::{Decision, Plan};
 use identity::IdentitySets;
 
 /// A page that another can be dropped for.
@@ -38,6 +42,17 @@ pub enum Direction {
 }
 
 impl Direction {
+    /// The direction of a plan; pairs count from `threshold` on, where it is not the plan's own.
+    #[must_use]
+    pub fn of(plan: &Plan, threshold: Option<f64>) -> Direction {
+        match plan.decision {
+            Decision::Similarity { threshold: own, .. } if plan.is_directed() => {
+                Direction::Covering(threshold.unwrap_or(own))
+            }
+            _ => Direction::Either,
+        }
+    }
+
     /// What the pair means for dropping `page` in favour of the other; nothing if it must not be.
     #[must_use]
     pub fn link(self, pair: &ScoredPair, page: PageId) -> Option<Link> {

@@ -4,7 +4,7 @@
 
 use rayon::prelude::*;
 
-use crate::config::{Config, Keep};
+use crate::cluster::Keep;
 use crate::page::{PageId, RawPage};
 
 /// The rank of every page; 0 is kept first.
@@ -60,8 +60,8 @@ impl Ranks {
 }
 
 /// What the keep policy orders by, ascending; nothing if it is the position.
-pub(crate) fn rank_key(config: &Config, page: &RawPage<'_>, tokens: u32) -> Option<f64> {
-    match config.keep {
+pub(crate) fn rank_key(keep: &Keep, page: &RawPage<'_>, tokens: u32) -> Option<f64> {
+    match keep {
         Keep::First => None,
         Keep::Longest => Some(-f64::from(tokens)),
         Keep::ShortestUrl => Some(page.url.as_deref().map_or(f64::INFINITY, |url| url.chars().count() as f64)),

@@ -4,9 +4,27 @@
 //! it is assigned to. A set is kept unless a kept one is a verified near-duplicate of it; then each
 //! dropped one is assigned to its *most similar* kept neighbour, the better-ranked one in a tie.
 
-use crate::cluster::{Link, Neighbours};
-use crate::config::Guess;
-use crate::page::PageId;
+use crate::cluster::covering::coverers_first;
+use crate::cluster::{Direction, Link, Neighbours};
+use crate::page::{PageId, ScoredPair};
+use crate::plan::Guess;
+
+/// The stars of `pairs`, and the graph they were found in.
+#[must_use]
+pub fn stars(
+    pages: usize,
+    in_rank_order: &[PageId],
+    pairs: &[ScoredPair],
+    direction: Direction,
+    guess: Guess,
+) -> (Vec<Link>, Neighbours) {
+    let neighbours = Neighbours::new(pages, pairs, direction);
+    let chosen = match direction {
+        Direction::Either => assign(pages, in_rank_order, &neighbours, guess),
+        Direction::Covering(_) => assign(pages, &coverers_first(in_rank_order, pairs, direction), &neighbours, guess),
+    };
+    (chosen, neighbours)
+}
 
 /// For every page that stands for a set: the set it is assigned to. The first guess is the
 /// best-ranked kept neighbour, whatever the similarity.

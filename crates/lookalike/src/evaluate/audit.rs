@@ -15,7 +15,6 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::evaluate::method_run::temporary_directory;
 use crate::evaluate::metrics::wilson;
-use crate::method::Plan;
 use crate::page::{PageId, ScoredPair};
 use crate::read::plain::plain_text;
 use crate::report::diff::differences::{Differences, classify};
@@ -86,7 +85,7 @@ impl Population {
         let mut room = Scratch::default();
         let mut sites = Vec::with_capacity(stored.pages.len());
         for page in (0..).take(stored.pages.len()) {
-            let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.site.site(url));
+            let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.pairs.site.site(url));
             sites.push(site.map(|site| xxh3_64(site.as_bytes())));
         }
         let has_text = |page: PageId| !stored::is_index(&stored.sources[stored.pages.place(page).source as usize]);
@@ -209,13 +208,12 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
     }
     let count = pairs.len();
     let drawn_ids: String = pairs.iter().map(|pair| format!("{}\t{}\n", pair.left.id, pair.right.id)).collect();
-    let plan = Plan::new(&population.summary.config);
     let html = AuditPage {
         pairs,
         // Another sample is another page, whatever it is called.
         key: format!("lookalike-audit-{:016x}", xxh3_64(drawn_ids.as_bytes())),
         directory: directory.display().to_string(),
-        rule: plan.rule(&population.summary.config, population.summary.config.threshold),
+        rule: population.summary.config.rule(None),
         version: env!("CARGO_PKG_VERSION"),
     };
     let html = html.render().map_err(|error| Error::Usage(format!("the page could not be made: {error}")))?;
@@ -374,7 +372,7 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
         row.interval = wilson(row.correct, row.judged());
     }
     // Where something else than the similarity decides, near misses stay out at any similarity.
-    let has_threshold = population.summary.config.method.has_threshold();
+    let has_threshold = population.summary.config.method.has_similarity_threshold();
     let rows: Vec<JudgedRow> = judged
         .iter()
         .filter(|(key, _)| has_threshold || place[*key].0.accepted)

@@ -13,6 +13,7 @@ use crate::evaluate::method_run::{MethodRun, Runner};
 use crate::evaluate::metrics::Counts;
 use crate::evaluate::spot_experiments::{SpotExperiments, spot_experiments};
 use crate::evaluate::{EvaluateOptions, Judge, RunPair, count};
+use crate::method::Combined;
 use crate::page::{PageId, RawPage, ScoredPair};
 use crate::report::diff::differences::classify;
 use crate::report::diff::hunks;
@@ -101,8 +102,8 @@ pub(super) fn experiments(
         degrees.push(degrees_of(&pair.run));
         differences.push(differences_of(&pair.run, labels)?);
     }
-    let of = |method: Method| runs.iter().find(|pair| pair.run.config.method == method);
-    let b_and_c = match (of(Method::Shingle), of(Method::Projection)) {
+    let of = |name: &str| runs.iter().find(|pair| pair.run.config.method.name() == name);
+    let b_and_c = match (of("shingle"), of("projection")) {
         (Some(b), Some(c)) => {
             tell("supershingles against bits");
             Some(b_and_c(&runner, b, c)?)
@@ -110,16 +111,18 @@ pub(super) fn experiments(
         _ => None,
     };
     let mut ngrams = Vec::new();
-    for method in [Method::Simhash, Method::Minhash] {
-        let Some(pair) = of(method) else { continue };
+    for name in ["simhash", "minhash"] {
+        let Some(pair) = of(name) else { continue };
         for ngram in 1..=8 {
-            tell(&format!("{} with {ngram}-grams", method.name()));
-            let run = runner.run(&Config { ngram, ..pair.run.config.clone() })?;
+            tell(&format!("{name} with {ngram}-grams"));
+            let mut config = pair.run.config.clone();
+            config.method.set("ngram", &ngram.to_string())?;
+            let run = runner.run(&config)?;
             let pairs = count(judge.judged(&run).iter(), truth.len() as u64);
-            ngrams.push(NgramPoint { method: method.name(), ngram, pairs });
+            ngrams.push(NgramPoint { method: config.method.name(), ngram, pairs });
         }
     }
-    let spots = match of(Method::Spotsigs) {
+    let spots = match of("spotsigs") {
         Some(pair) if !judge.clustered.is_empty() => Some(spot_experiments(&runner, pair, &judge, tell)?),
         _ => None,
     };
@@ -170,7 +173,7 @@ fn differences_of(run: &MethodRun, labels: &Labels<'_>) -> Result<PairDifference
         .par_iter()
         .filter_map(|(_, pair, is_correct)| {
             let (left, right) = (raw.get(&pair.left)?, raw.get(&pair.right)?);
-            Some((classify(left, right), differing_words(left, right, run.config.scope), *is_correct))
+            Some((classify(left, right), differing_words(left, right, run.config.content.scope), *is_correct))
         })
         .collect();
     let mut looked = PairDifferences {
@@ -205,10 +208,13 @@ fn group(label: &str) -> String {
 fn b_and_c(runner: &Runner<'_>, b: &RunPair, c: &RunPair) -> Result<BAndC> {
     let equal: HashMap<(PageId, PageId), u32> =
         b.loose.pairs.iter().map(|pair| ((pair.left, pair.right), whole(pair.score))).collect();
-    let mut both = Config { agree: 1, site: b.run.config.site, ..Config::for_method(Method::Combined) };
-    (both.scope, both.format, both.fields) = (b.run.config.scope, b.run.config.format, b.run.config.fields.clone());
-    both.bits = 1;
-    both.bucket_limit = b.loose.config.bucket_limit;
+    let mut combined = Method::from(Combined::default());
+    combined.set_all([("agree", "1"), ("bits", "1")])?;
+    let mut both = Config::new(combined);
+    both.read = b.run.config.read.clone();
+    both.content.scope = b.run.config.content.scope;
+    both.pairs.site = b.run.config.pairs.site;
+    both.pairs.bucket_limit = b.loose.config.pairs.bucket_limit;
     let mut by_b: BTreeMap<u32, BTreeMap<u32, u64>> = BTreeMap::new();
     for pair in &runner.run(&both)?.pairs {
         if let Some(&supershingles) = equal.get(&(pair.left, pair.right)) {

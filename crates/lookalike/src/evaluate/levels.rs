@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use crate::config::Method;
 use crate::evaluate::JudgedPair;
+use crate::plan::Unit;
 
 /// Pairs of about the same nearness.
 #[derive(Debug, Clone, Serialize)]
@@ -21,12 +21,12 @@ pub struct Level {
 }
 
 /// Pairs by how near they are (Henzinger 2006, Tables 2 and 5).
-pub(super) fn levels(judged: &[JudgedPair], method: Method, bits: u32) -> Vec<Level> {
+pub(super) fn levels(judged: &[JudgedPair], unit: Unit) -> Vec<Level> {
     let mut levels: Vec<(f64, Level)> = Vec::new();
     let mut sorted: Vec<&JudgedPair> = judged.iter().collect();
     sorted.sort_by(|a, b| b.level.total_cmp(&a.level));
     for pair in sorted {
-        let (key, name) = level(pair.level, method, bits);
+        let (key, name) = level(pair.level, unit);
         if levels.last().is_none_or(|(last, _)| last.total_cmp(&key).is_ne()) {
             let level = Level { level: name, pairs: 0, correct: 0, same_site: (0, 0), different_site: (0, 0) };
             levels.push((key, level));
@@ -46,18 +46,18 @@ pub(super) fn levels(judged: &[JudgedPair], method: Method, bits: u32) -> Vec<Le
     levels.into_iter().map(|row| row.1).collect()
 }
 
-fn level(value: f64, method: Method, bits: u32) -> (f64, String) {
+fn level(value: f64, unit: Unit) -> (f64, String) {
     if value.is_infinite() {
         return (value, "copies".to_owned());
     }
-    match method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => {
+    match unit {
+        Unit::Similarity => {
             let low = (value * 10.0).floor().min(9.0) / 10.0;
             (low, format!("{low:.1}–{:.1}", low + 0.1))
         }
-        Method::Shingle => (value, format!("{value}")),
-        Method::Simhash => (value, format!("{}", value.abs())),
-        Method::Projection | Method::Combined | Method::Routed => {
+        Unit::Supershingles { .. } => (value, format!("{value}")),
+        Unit::DifferingBits => (value, format!("{}", value.abs())),
+        Unit::EqualBits { of: bits } => {
             // The ranges of Table 5, and ranges of four below them.
             let differing = f64::from(bits) - value.min(f64::from(bits));
             let (from, to) = match differing {

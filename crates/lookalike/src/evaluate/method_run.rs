@@ -6,16 +6,15 @@ use serde::Serialize;
 use tempfile::TempDir;
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::cluster::covering::coverers_first;
-use crate::cluster::{Direction, Neighbours, star};
-use crate::config::{Config, Guess, Method, PROJECTION_BITS, SHINGLE_BANDS};
+use crate::cluster::{Direction, star};
+use crate::config::{Config, Guess};
 use crate::error::{Error, Result};
 use crate::evaluate::EvaluateOptions;
 use crate::job::RunOptions;
 use crate::job::dedup::dedup;
-use crate::method::Plan;
 use crate::observe::Silent;
 use crate::page::{PageId, ScoredPair};
+use crate::plan::Plan;
 use crate::report::files;
 use crate::report::run::cpu_seconds;
 use crate::report::stored::{self, StoredPages, StoredSummary};
@@ -41,6 +40,7 @@ pub struct Cost {
 /// What a run left.
 pub(super) struct MethodRun {
     pub(super) config: Config,
+    pub(super) plan: Plan,
     pub(super) stored: StoredPages,
     /// Accepted pairs between identity sets, ascending.
     pub(super) pairs: Vec<ScoredPair>,
@@ -95,22 +95,25 @@ impl<'a> Runner<'a> {
         let pairs = stored.ids.pairs(&output, files::PAIRS)?;
         let kept = stored.ids.kept(&output)?;
         let mut sites = Vec::new();
-        if config.method == Method::Routed {
+        let plan = config.plan();
+        if plan.sketch.site {
             let mut room = Scratch::default();
             for page in (0..).take(stored.pages.len()) {
-                let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| config.site.site(url));
+                let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| config.pairs.site.site(url));
                 sites.push(site.map(|site| xxh3_64(site.as_bytes())));
             }
         }
+        let bytes_a_page = bytes_a_page(&plan, outcome.features_a_page);
         Ok(MethodRun {
             config: config.clone(),
+            plan,
             stored,
             pairs,
             kept,
             cost: Cost {
                 cpu_seconds: cpu,
                 seconds,
-                bytes_a_page: bytes_a_page(config, outcome.features_a_page),
+                bytes_a_page,
                 candidates: summary.candidate_pairs,
                 compared: summary.compared_pairs,
                 accepted: summary.pairs,
@@ -123,11 +126,10 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn bytes_a_page(config: &Config, features_a_page: Option<f64>) -> f64 {
-    let plan = Plan::new(config);
+fn bytes_a_page(plan: &Plan, features_a_page: Option<f64>) -> f64 {
     match features_a_page {
         Some(features) => 8.0 * features + 4.0 * plan.sketch.words() as f64,
-        None => 8.0 * plan.columns(config.within).columns() as f64,
+        None => 8.0 * plan.columns().columns() as f64,
     }
 }
 
@@ -136,88 +138,20 @@ const LOOSE_BUCKETS: usize = 4096;
 
 /// A config that accepts whatever any sensible threshold would.
 pub(super) fn loosest(config: &Config) -> Config {
-    let mut config = Config { bucket_limit: LOOSE_BUCKETS, ..config.clone() };
-    match config.method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => config.threshold = config.threshold.min(0.1),
-        Method::Shingle => config.agree = 1,
-        Method::Projection | Method::Combined | Method::Routed => {
-            let loose = config.sketch_bits - config.sketch_bits * 54 / 384;
-            config.set_bits(loose.min(config.bits));
-            // As far below as by default, so that both thresholds can be moved together.
-            let shift = Config::for_method(Method::Routed);
-            let same_site = loose.saturating_sub(shift.bits - shift.same_site_bits);
-            config.same_site_bits = same_site.min(config.same_site_bits).max(1);
-        }
-        Method::Simhash => config.radius = config.radius.max(12),
-    }
-    config
-}
-
-/// Thresholds that are looked at, from loose to strict, in the method's unit.
-pub(super) fn grid(config: &Config) -> Vec<f64> {
-    let config = loosest(config);
-    match config.method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => (2..=20).map(|step| f64::from(step) / 20.0).collect(),
-        Method::Shingle => (1..=6).map(f64::from).collect(),
-        Method::Projection | Method::Combined | Method::Routed => {
-            (config.bits..=config.sketch_bits).step_by(3).map(f64::from).collect()
-        }
-        Method::Simhash => (0..=config.radius).rev().map(f64::from).collect(),
-    }
-}
-
-/// The threshold of a config, in the method's unit.
-pub(super) fn threshold(config: &Config) -> f64 {
-    match config.method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => config.threshold,
-        Method::Shingle => f64::from(config.agree),
-        Method::Projection | Method::Combined | Method::Routed => f64::from(config.bits),
-        Method::Simhash => f64::from(config.radius),
-    }
-}
-
-/// A threshold as a value that grows with nearness, and back.
-pub(super) fn nearness(method: Method, threshold: f64) -> f64 {
-    if method == Method::Simhash { -threshold } else { threshold }
-}
-
-/// The nearness of pages that could not be nearer.
-pub(super) fn nearest(method: Method) -> f64 {
-    match method {
-        Method::Minhash | Method::Bloom | Method::Spotsigs => 1.0,
-        Method::Shingle => SHINGLE_BANDS as f64,
-        Method::Projection | Method::Combined | Method::Routed => f64::from(PROJECTION_BITS),
-        Method::Simhash => 0.0,
-    }
-}
-
-/// How many equal bits fewer pairs of one site need, beside their supershingles.
-fn same_site_shift() -> f64 {
-    let defaults = Config::for_method(Method::Routed);
-    f64::from(defaults.bits - defaults.same_site_bits)
+    let mut loosest = config.with_method(config.method.loosest());
+    loosest.pairs.bucket_limit = LOOSE_BUCKETS;
+    loosest
 }
 
 impl MethodRun {
-    /// What decides about a pair; larger is nearer.
-    pub(super) fn value(&self, pair: &ScoredPair) -> f64 {
-        let is_same_site = || {
-            let site = |page: PageId| self.sites.get(page as usize).copied().flatten();
-            site(pair.left).is_some() && site(pair.left) == site(pair.right)
-        };
-        match self.config.method {
-            Method::Minhash | Method::Bloom | Method::Spotsigs => pair.similarity,
-            Method::Shingle | Method::Projection | Method::Combined => pair.score,
-            Method::Simhash => -pair.score,
-            // Pairs of one site have a threshold of their own, as far below the other as by default.
-            Method::Routed if is_same_site() => pair.score + same_site_shift(),
-            Method::Routed => pair.score,
-        }
+    /// How near a pair is, in what the method decides by; larger is nearer.
+    pub(super) fn nearness(&self, pair: &ScoredPair) -> f64 {
+        self.plan.decision.nearness(pair, self.is_same_site(pair))
     }
 
-    /// Whether a value reaches a threshold; both as nearness.
-    pub(super) fn reaches(&self, value: f64, threshold: f64) -> bool {
-        // Spot signatures must be above it.
-        value > threshold || (value >= threshold && self.config.method != Method::Spotsigs)
+    fn is_same_site(&self, pair: &ScoredPair) -> bool {
+        let site = |page: PageId| self.sites.get(page as usize).copied().flatten();
+        site(pair.left).is_some() && site(pair.left) == site(pair.right)
     }
 
     /// The pages of each identity set, by its first page.
@@ -229,15 +163,12 @@ impl MethodRun {
         members
     }
 
-    /// For each page the page that would be kept in its place, if `pairs` were all.
+    /// For each page the page that would be kept in its place, if the method had another threshold and `pairs` were all
+    /// that it accepts.
     pub(super) fn stars(&self, pairs: &[ScoredPair], threshold: f64, guess: Guess) -> Vec<PageId> {
         let first = &self.stored.first;
         let order: Vec<PageId> = (0..).zip(first).filter(|(page, first)| page == *first).map(|row| row.0).collect();
-        let is_directed = self.config.method == Method::Bloom;
-        let direction = if is_directed { Direction::Covering(threshold) } else { Direction::Either };
-        let neighbours = Neighbours::new(first.len(), pairs, direction);
-        let order = if is_directed { coverers_first(&order, pairs, direction) } else { order };
-        let chosen = star::assign(first.len(), &order, &neighbours, guess);
+        let (chosen, _) = star::stars(first.len(), &order, pairs, Direction::of(&self.plan, Some(threshold)), guess);
         first.iter().map(|&first| chosen[first as usize].page).collect()
     }
 }

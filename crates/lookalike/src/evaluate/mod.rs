@@ -27,13 +27,13 @@ use serde::Serialize;
 
 use crate::config::{Config, Guess, Method};
 use crate::error::{Error, Result};
-use crate::method::Plan;
 use crate::page::{PageId, ScoredPair};
+use crate::plan::Unit;
 use crate::report::stored;
 use gold::{Gold, GoldColumns};
 use labels::{Labels, PairFacts};
 use levels::levels;
-use method_run::{MethodRun, Runner, grid, loosest, nearest, nearness, temporary_directory, threshold};
+use method_run::{MethodRun, Runner, loosest, temporary_directory};
 use metrics::{ClusterScores, Counts, compare_clusters, strict};
 
 /// What is to be evaluated, and how.
@@ -49,7 +49,7 @@ pub struct EvaluateOptions {
     /// Judged pages may be missing from the input.
     pub allow_missing: bool,
     /// All methods are also set to the recall that this one has as it comes.
-    pub equal_recall: Option<Method>,
+    pub equal_recall: Option<String>,
 }
 
 /// All methods, judged.
@@ -148,7 +148,7 @@ pub struct Halves {
 #[derive(Debug, Clone, Serialize)]
 pub struct EqualRecall {
     /// The other method.
-    pub with: &'static str,
+    pub with: String,
     /// The strictest threshold that reaches its recall; nothing where none does.
     pub at: Option<CutPoint>,
 }
@@ -214,13 +214,10 @@ fn evaluate_keeping(
     tell: &dyn Fn(&str),
 ) -> Result<(Evaluation, Vec<RunPair>)> {
     let runner = Runner::new(options);
-    if let Some(reference) = options.equal_recall
-        && !options.configs.iter().any(|config| config.method == reference)
+    if let Some(reference) = &options.equal_recall
+        && !options.configs.iter().any(|config| config.method.name() == reference)
     {
-        return Err(Error::Usage(format!(
-            "--equal-recall {0}: {0} is not among the methods that are evaluated",
-            reference.name()
-        )));
+        return Err(Error::invalid("equal_recall", reference, "must be one of the methods that are evaluated"));
     }
     let mut runs = Vec::new();
     let mut evaluation: Option<Evaluation> = None;
@@ -228,7 +225,7 @@ fn evaluate_keeping(
     for config in &options.configs {
         tell(config.method.name());
         let run = runner.run(config)?;
-        let labels = Labels::new(gold, &run.stored, config.site, options.allow_missing)?;
+        let labels = Labels::new(gold, &run.stored, config.pairs.site, options.allow_missing)?;
         let truth = labels.true_pairs();
         if truth.is_empty() {
             return Err(Error::Usage(
@@ -249,13 +246,13 @@ fn evaluate_keeping(
             methods: Vec::new(),
         });
         all.methods.push(method);
-        curves.push((config.method, judged));
+        curves.push((config.method.clone(), judged));
         if keeps_runs {
             runs.push(RunPair { run, loose });
         }
     }
     let mut evaluation = evaluation.ok_or_else(|| Error::Usage("no method was named".to_owned()))?;
-    if let Some(reference) = options.equal_recall {
+    if let Some(reference) = &options.equal_recall {
         equal_recall(&mut evaluation, &curves, reference);
     }
     Ok((evaluation, runs))
@@ -330,8 +327,7 @@ impl Judge<'_> {
     }
 
     fn method(&self, run: &MethodRun, loose: &MethodRun) -> (Vec<JudgedPair>, MethodEvaluation) {
-        let method = run.config.method;
-        let plan = Plan::new(&run.config);
+        let method = &run.config.method;
         let as_it_comes = self.judged(run);
         let judged = self.judged(loose);
         let gold = |wanted: &dyn Fn(PageId, PageId) -> bool| {
@@ -357,9 +353,9 @@ impl Judge<'_> {
         let (clusters, strictly) = self.clusters(&run.kept);
         let evaluation = MethodEvaluation {
             method: method.name(),
-            rule: plan.rule(&run.config, run.config.threshold),
-            unit: plan.decision.unit(),
-            threshold: threshold(&run.config),
+            rule: run.config.rule(None),
+            unit: method.unit().name(),
+            threshold: method.threshold(),
             pairs: split(&|_, _| true),
             clusters,
             strict: strictly,
@@ -373,7 +369,7 @@ impl Judge<'_> {
             halves: self.halves(&judged, method),
             equal_recall: None,
             sweep: self.sweep(loose, &judged),
-            levels: levels(&judged, method, run.config.sketch_bits),
+            levels: levels(&judged, method.unit()),
             sites: self.site_errors(&as_it_comes),
             cost: run.cost,
             is_capped: loose.is_capped,
@@ -390,9 +386,9 @@ impl Judge<'_> {
             let (left, right) = (left.min(right), left.max(right));
             let Some(is_correct) = self.labels.verdict(left, right) else { return };
             let facts = self.labels.facts(left, right);
-            let value = pair.map_or(f64::INFINITY, |pair| run.value(pair));
-            let is_routed = run.config.method == Method::Routed;
-            let level = pair.filter(|_| is_routed).map_or(value, |pair| pair.score);
+            let value = pair.map_or(f64::INFINITY, |pair| run.nearness(pair));
+            // Where pairs on one site have a threshold of their own, levels are those of the score itself.
+            let level = pair.filter(|_| run.plan.sketch.site).map_or(value, |pair| pair.score);
             judged.push(JudgedPair { left, right, value, level, is_correct, facts });
         };
         for same in &members {
@@ -429,7 +425,7 @@ impl Judge<'_> {
         (Some(compare_clusters(&gold, &found)), Some(strict(&all_gold, &places)))
     }
 
-    fn halves(&self, judged: &[JudgedPair], method: Method) -> Halves {
+    fn halves(&self, judged: &[JudgedPair], method: &Method) -> Halves {
         let gold_of = |half: usize| {
             self.truth.iter().filter(|&&(left, right)| self.labels.facts(left, right).half == half).count() as u64
         };
@@ -439,12 +435,12 @@ impl Judge<'_> {
     }
 
     fn sweep(&self, loose: &MethodRun, judged: &[JudgedPair]) -> Vec<SweepPoint> {
-        let method = loose.config.method;
-        let points = grid(&loose.config).into_iter().map(|threshold| {
-            let least = nearness(method, threshold);
-            let accepted = judged.iter().filter(|pair| loose.reaches(pair.value, least));
+        let method = &loose.config.method;
+        let points = method.definition().thresholds().into_iter().map(|threshold| {
+            let decision = method.with_threshold(threshold).definition().decision();
+            let accepted = judged.iter().filter(|pair| decision.still_accepts(pair.value));
             let pairs = count(accepted, self.truth.len() as u64);
-            let near = |pair: &&ScoredPair| loose.reaches(loose.value(pair), least);
+            let near = |pair: &&ScoredPair| decision.still_accepts(loose.nearness(pair));
             let near: Vec<ScoredPair> = loose.pairs.iter().filter(near).copied().collect();
             let (clusters, strict) = if self.clustered.is_empty() {
                 (None, None)
@@ -521,25 +517,28 @@ fn best(judged: &[JudgedPair], gold: u64, half: Option<usize>) -> (f64, Counts) 
     found
 }
 
-/// A value as a threshold: copies alone are as near as can be.
-fn shown(method: Method, value: f64) -> f64 {
-    let threshold = nearness(method, if value.is_finite() { value } else { nearest(method) }).abs();
-    if !method.has_threshold() || value.is_infinite() {
+/// A nearness as a threshold: copies alone are as near as can be.
+fn shown(method: &Method, nearness: f64) -> f64 {
+    let unit = method.unit();
+    if nearness.is_infinite() {
+        return unit.nearest();
+    }
+    let threshold = unit.nearness(nearness).abs();
+    if unit != Unit::Similarity {
         return threshold;
     }
-    // Rounded down to four digits, so that the pair it comes from is still accepted when the number is typed; spot
-    // signatures must be above it.
+    // Rounded down to four digits, so that the pair it comes from is still accepted when the number is typed.
     let rounded = (threshold * 1e4).floor() / 1e4;
-    if method == Method::Spotsigs && rounded >= threshold { rounded - 1e-4 } else { rounded }
+    if method.definition().decision().reaches(threshold, rounded) { rounded } else { rounded - 1e-4 }
 }
 
 /// Sets every method to the recall of one of them.
-fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)], reference: Method) {
-    let Some(wanted) = evaluation.methods.iter().find(|method| method.method == reference.name()) else { return };
+fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)], reference: &str) {
+    let Some(wanted) = evaluation.methods.iter().find(|method| method.method == reference) else { return };
     let recall = wanted.pairs.recall();
     for (row, (method, judged)) in evaluation.methods.iter_mut().zip(curves) {
         let at = cuts(judged, evaluation.gold_pairs, None).find(|cut| cut.1.recall() >= recall);
-        let at = at.map(|(value, pairs)| CutPoint { threshold: shown(*method, value), pairs });
-        row.equal_recall = Some(EqualRecall { with: reference.name(), at });
+        let at = at.map(|(value, pairs)| CutPoint { threshold: shown(method, value), pairs });
+        row.equal_recall = Some(EqualRecall { with: reference.to_owned(), at });
     }
 }

@@ -8,13 +8,11 @@ use serde_json::Value;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::evaluate::method_run::{nearest, nearness, threshold};
 use crate::evaluate::metrics::{Counts, RankedScores, ranked};
 use crate::job::compare::by_plan;
-use crate::method::Plan;
 use crate::page::{Body, Markup, RawPage};
 use crate::read::plain::plain_text;
-use crate::sketch::sketcher::Sketcher;
+use crate::sketcher::Sketcher;
 
 /// Which field is what.
 #[derive(Debug, Clone)]
@@ -158,8 +156,9 @@ pub fn evaluate_pairs(
         });
     }
     for config in configs {
-        let plan = Plan::new(config);
-        let mut sketcher = Sketcher::new(&plan, config);
+        let plan = config.plan();
+        let unit = config.method.unit();
+        let mut sketcher = Sketcher::new(&plan);
         let mut counts = Counts { gold: near as u64, ..Counts::default() };
         let (mut decided, mut exact) = (Vec::new(), Vec::new());
         for pair in pairs {
@@ -170,26 +169,26 @@ pub fn evaluate_pairs(
             counts.correct += u64::from(is_accepted && is_near(pair));
             counts.wrong += u64::from(is_accepted && !is_near(pair));
             // Copies are near-duplicates by every method, whatever its features make of them.
-            let value = if is_copy { nearest(config.method) } else { nearness(config.method, word.score) };
+            let value = unit.nearness(if is_copy { unit.nearest() } else { word.score });
             decided.push((value, is_near(pair)));
             exact.push((word.similarity, is_near(pair)));
         }
         let mut add = |measure: &'static str, scores: &[(f64, bool)], is_decisive: bool| {
             let mut ranked = judge(scores)?;
             if is_decisive {
-                ranked.best_at = nearness(config.method, ranked.best_at);
+                ranked.best_at = unit.nearness(ranked.best_at);
             }
             methods.push(PairMethod {
                 method: config.method.name().to_owned(),
                 measure,
                 ranked,
-                threshold: is_decisive.then(|| threshold(config)),
+                threshold: is_decisive.then(|| config.method.threshold()),
                 as_it_comes: is_decisive.then_some(counts),
             });
             Ok::<(), Error>(())
         };
-        let by_similarity = config.method.has_threshold();
-        add(if by_similarity { plan.similarity_name() } else { plan.decision.unit() }, &decided, true)?;
+        let by_similarity = config.method.has_similarity_threshold();
+        add(if by_similarity { plan.similarity_name() } else { unit.name() }, &decided, true)?;
         if !by_similarity {
             add(plan.similarity_name(), &exact, false)?;
         }

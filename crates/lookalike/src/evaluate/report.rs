@@ -48,7 +48,7 @@ pub fn write_report(gold: &Gold, options: &EvaluateOptions, path: &Path, tell: &
     }
     let (evaluation, runs) = evaluate_keeping(gold, options, true, tell)?;
     let Some(first) = runs.first() else { return Ok(evaluation) };
-    let labels = Labels::new(gold, &first.run.stored, first.run.config.site, options.allow_missing)?;
+    let labels = Labels::new(gold, &first.run.stored, first.run.config.pairs.site, options.allow_missing)?;
     let more = experiments(options, &runs, &labels, tell)?;
     let any = |test: fn(&MethodEvaluation) -> bool| evaluation.methods.iter().any(test);
     let page = Page {

@@ -4,11 +4,12 @@
 use serde::Serialize;
 
 use crate::candidate::matching::seeded_order_key;
-use crate::config::{Antecedents, Config, Guess, Matching};
-use crate::error::{Error, Result};
+use crate::config::{Config, Guess, Matching};
+use crate::error::Result;
 use crate::evaluate::method_run::{MethodRun, Runner};
 use crate::evaluate::metrics::Counts;
 use crate::evaluate::{Judge, RunPair};
+use crate::names::Named;
 use crate::page::{PageId, ScoredPair};
 
 /// Spot signatures, varied.
@@ -58,37 +59,41 @@ pub(super) fn spot_experiments(
 ) -> Result<SpotExperiments> {
     let base = &pair.run.config;
     let scores = |kept: &[PageId]| judge.clusters(kept).1.unwrap_or_default();
-    let with = |words: &[&str], distance: u32, threshold: f64| {
-        let list = words.iter().map(|word| format!("{word}:{distance}").parse()).collect::<Result<_, String>>();
-        let mut config = Config { threshold, ..base.clone() };
-        config.spots.antecedents = Antecedents::List(list.map_err(Error::Usage)?);
-        config.spots.matching = Matching::Incremental;
-        Ok::<Config, Error>(config)
+    // The parameters as they are, but for those named here.
+    let varied = |values: &[(&str, String)]| -> Result<Config> {
+        let mut config = base.clone();
+        config.method.set_all(values.iter().map(|(name, value)| (*name, value.as_str())))?;
+        Ok(config)
+    };
+    let with = |words: &[&str], distance: u32| {
+        let list: Vec<String> = words.iter().map(|word| format!("{word}:{distance}")).collect();
+        varied(&[("antecedents", list.join(",")), ("matching", Matching::Incremental.to_string())])
     };
     let mut antecedents = Vec::new();
     for count in 1..=ANTECEDENTS.len() {
         tell(&format!("spotsigs with {count} antecedents"));
-        let run = runner.run(&with(&ANTECEDENTS[..count], 3, base.threshold)?)?;
+        let run = runner.run(&with(&ANTECEDENTS[..count], 3)?)?;
         antecedents.push((count, scores(&run.kept)));
     }
     let mut distances = Vec::new();
     for distance in DISTANCES {
         tell(&format!("spotsigs at distance {distance}"));
-        distances.push((distance, scores(&runner.run(&with(&ANTECEDENTS[..3], distance, base.threshold)?)?.kept)));
+        distances.push((distance, scores(&runner.run(&with(&ANTECEDENTS[..3], distance)?)?.kept)));
     }
     let mut matching = Vec::new();
     let mut growth = Vec::new();
     for guess in [Guess::First, Guess::Best] {
-        let name = if guess == Guess::First { "first" } else { "best" };
+        let name = guess.name();
         let full = THRESHOLDS.map(|threshold| (threshold, scores(&full_match(&pair.loose, threshold, guess))));
         matching.push(MatchingCurve { name: format!("full, {name} guess"), points: full.to_vec() });
         let mut points = Vec::new();
         for threshold in THRESHOLDS {
             tell(&format!("spotsigs, incremental, {name} guess, {threshold}"));
-            let mut config = Config { threshold, ..base.clone() };
-            config.spots.matching = Matching::Incremental;
-            config.spots.guess = guess;
-            let run = runner.run(&config)?;
+            let run = runner.run(&varied(&[
+                ("threshold", threshold.to_string()),
+                ("matching", Matching::Incremental.to_string()),
+                ("guess", guess.to_string()),
+            ])?)?;
             points.push((threshold, scores(&run.kept)));
             if guess == Guess::Best && [0.25, 0.55].contains(&threshold) {
                 growth.push(Growth { threshold, batches: batches(&run, judge)? });
@@ -101,7 +106,8 @@ pub(super) fn spot_experiments(
 
 /// Full matching at a threshold, from the pairs of the loosest run.
 fn full_match(loose: &MethodRun, threshold: f64, guess: Guess) -> Vec<PageId> {
-    let pairs: Vec<ScoredPair> = loose.pairs.iter().filter(|pair| pair.similarity > threshold).copied().collect();
+    let pairs: Vec<ScoredPair> =
+        loose.pairs.iter().filter(|pair| loose.plan.decision.reaches(pair.similarity, threshold)).copied().collect();
     loose.stars(&pairs, threshold, guess)
 }
 
@@ -111,7 +117,7 @@ fn batches(run: &MethodRun, judge: &Judge<'_>) -> Result<Vec<(usize, usize, usiz
     let mut order = Vec::new();
     for (page, &first) in (0..).zip(&run.stored.first) {
         if page == first {
-            order.push((seeded_order_key(&run.stored.pages.id(page)?, run.config.seed), page));
+            order.push((seeded_order_key(&run.stored.pages.id(page)?, run.plan.seed), page));
         }
     }
     order.sort_unstable();

@@ -2,6 +2,7 @@
 
 pub mod chunk;
 pub mod multiset;
+pub mod rarity;
 pub mod shingle;
 pub mod spot;
 pub mod words;

@@ -2,7 +2,7 @@
 //!
 //! In: rows, a fingerprint of 64 bits and an id each. Out: the rows within a distance of a query, exactly.
 //! An index is a directory: a manifest, and segments, which are immutable files with sorted tables
-//! ([`Design`](crate::candidate::design::Design)) that are mapped into memory. New rows gather in memory, in a
+//! ([`Design`](crate::plan::design::Design)) that are mapped into memory. New rows gather in memory, in a
 //! small tail and in segments that have no file yet; merging makes few large segments of many small ones.
 //! Readers hold what was there when they began; they wait for nobody.
 

@@ -2,7 +2,8 @@
 #![allow(clippy::cast_possible_truncation)] // small numbers
 
 use super::*;
-use crate::candidate::design::Cut;
+use crate::names::Named;
+use crate::plan::design::Cut;
 use crate::random::next_random;
 
 /// Random fingerprints, with neighbours at every distance, repeats, and a crowd.
@@ -64,7 +65,7 @@ fn designs(radius: u32) -> Vec<Cut> {
         cuts.push(Cut::Blocks(vec![radius + 3]));
     }
     cuts.extend((1..=radius).map(Cut::Flips).filter(|cut| {
-        crate::candidate::design::Design::new(64, radius, cut.clone()).is_ok_and(|design| design.probes() < 5000)
+        crate::plan::design::Design::new(64, radius, cut.clone()).is_ok_and(|design| design.probes() < 5000)
     }));
     cuts
 }
@@ -462,7 +463,7 @@ fn segments_of_another_meaning_are_not_mixed_in() {
     let directory = tempfile::tempdir().unwrap();
     let (one, other) = (directory.path().join("one"), directory.path().join("other"));
     built(&one, IndexConfig::given(IdKind::Number, 3), &[(1, Id::Number(1))]);
-    let pages = FingerprintOrigin::Pages(Box::new(crate::config::Config::for_method(crate::config::Method::Simhash)));
+    let pages = FingerprintOrigin::Pages(Box::default());
     built(&other, IndexConfig { fingerprints: pages, ..IndexConfig::given(IdKind::Text, 3) }, &[(1, Id::from("a"))]);
     std::fs::copy(other.join("segment-000001.seg"), one.join("segment-000001.seg")).unwrap();
     let error = Index::open(&one, OpenOptions::default()).err().unwrap().to_string();

@@ -12,14 +12,14 @@ use serde::Serialize;
 
 use crate::config::{Config, Method};
 use crate::error::{Error, Result};
-use crate::method::{Decision, Plan, Verdict};
 use crate::page::{Body, Markup, PageId, RawPage};
 use crate::parallel::in_order;
-use crate::read::{Batch, Format, Reading, discover, known_source};
+use crate::plan::{Decision, Plan, Verdict};
+use crate::read::{Batch, Reading, discover, known_source};
 use crate::report::diff::differences::{Differences, classify};
 use crate::report::files;
 use crate::report::stored::{self, texts};
-use crate::sketch::sketcher::{PageSketch, Sketcher};
+use crate::sketcher::{PageSketch, Sketcher};
 use crate::text::language;
 use crate::text::{PageReader, TextOptions};
 use crate::verify::score::score;
@@ -107,22 +107,16 @@ impl MethodWord {
 #[must_use]
 pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comparison {
     let mut facts = [(0, 0u128), (0, 0)];
-    let methods = Method::ALL
+    let methods = Method::all()
         .into_iter()
         .map(|method| {
-            let config = Config {
-                keep_case: common.keep_case,
-                scope: common.scope,
-                mask_volatile: common.mask_volatile,
-                site: common.site,
-                ..Config::for_method(method)
-            };
+            let config = common.with_method(method);
             let (word, tokens) = by_config(left, right, &config);
             facts = tokens;
             word
         })
         .collect();
-    let site = |page: &RawPage<'_>| page.url.as_deref().and_then(|url| common.site.site(url));
+    let site = |page: &RawPage<'_>| page.url.as_deref().and_then(|url| common.pairs.site.site(url));
     let differences = classify(left, right);
     Comparison {
         difference: differences.label(),
@@ -138,8 +132,8 @@ pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comp
 /// Compares two pages as a config says; also the words of each and the hash of their sequence.
 #[must_use]
 pub fn by_config(left: &RawPage<'_>, right: &RawPage<'_>, config: &Config) -> (MethodWord, [(u32, u128); 2]) {
-    let plan = Plan::new(config);
-    by_plan(left, right, config, &plan, &mut Sketcher::new(&plan, config))
+    let plan = config.plan();
+    by_plan(left, right, config, &plan, &mut Sketcher::new(&plan))
 }
 
 /// The same with a plan and a sketcher that serve for many pairs.
@@ -203,13 +197,13 @@ fn word(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_
         right_in_left: found.right_in_left,
         // The share of common bits decides nothing; the exact one does.
         score: if is_bloom { found.similarity } else { found.score },
-        unit: plan.decision.unit(),
+        unit: config.method.unit().name(),
         needed,
         supershingles: matches!(plan.decision, Decision::Both { .. } | Decision::BySite { .. })
             .then_some(found.agreeing),
         common_bits: is_bloom.then_some(found.score),
         estimate: found.estimate,
-        rule: plan.rule(config, config.threshold),
+        rule: config.rule(None),
     }
 }
 
@@ -254,12 +248,12 @@ pub fn find_page(name: &str, within: Option<&str>, config: &Config) -> Result<Ra
             "{name}: there is no such file; to name a page by its id or URL, say where it is: --in DIR, a result of lookalike dedup, or --in FILES"
         )));
     }
-    read_file(name, path, config.format)
+    read_file(name, path, config)
 }
 
 /// A file that is one page. A file of many has to be searched with `--in`.
-fn read_file(name: &str, path: &Path, format: Option<Format>) -> Result<RawPage<'static>> {
-    let source = known_source(name, name, format).ok();
+fn read_file(name: &str, path: &Path, config: &Config) -> Result<RawPage<'static>> {
+    let source = known_source(name, name, config.read.format).ok();
     if source.as_ref().is_some_and(|source| !source.format.is_page_file()) {
         return Err(Error::Usage(format!(
             "{name} holds many pages; name one of them by its id or URL and say --in {name}"
@@ -267,7 +261,7 @@ fn read_file(name: &str, path: &Path, format: Option<Format>) -> Result<RawPage<
     }
     if let Some(source) = source {
         let list = [source];
-        let reading = Reading::new(&Config { format, ..Config::default() }, &list);
+        let reading = config.reading(&list);
         if let Some(page) = first_page(&reading, |_| true, name)? {
             return Ok(page);
         }
@@ -279,8 +273,8 @@ fn read_file(name: &str, path: &Path, format: Option<Format>) -> Result<RawPage<
 }
 
 fn find_in_corpus(name: &str, within: &str, config: &Config) -> Result<Option<RawPage<'static>>> {
-    let sources = discover(&[within.to_owned()], config.format, Path::new(""), None)?;
-    let reading = Reading::new(config, &sources.list);
+    let sources = discover(&[within.to_owned()], config.read.format, Path::new(""), None)?;
+    let reading = config.reading(&sources.list);
     let is_it = |page: &RawPage<'_>| {
         let numbered = || format!("{}:{}", sources.list[page.source as usize].name, page.record);
         page.url.as_deref() == Some(name) || page.id.as_deref().map_or_else(|| numbered() == name, |id| id == name)

@@ -22,20 +22,20 @@ use crate::cluster::components::smallest_ids;
 use crate::cluster::fates;
 use crate::cluster::identity::{IdentitySets, in_rank_order};
 use crate::cluster::rank::Ranks;
-use crate::config::{Antecedents, Config, Keep, Matching, Method};
+use crate::config::{Config, Keep, Matching};
+use crate::corpus_stats;
 use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
-use crate::method::Plan;
 use crate::observe::{Observer, Stage};
 use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
-use crate::read::{Reading, Sources, discover};
+use crate::plan::Plan;
+use crate::read::{Sources, discover};
 use crate::report::run::{Resources, StageUse};
 use crate::report::skipped::SkippedLog;
 use crate::report::summary::Summary;
 use crate::report::{self, Findings, files};
 use crate::spill::Spill;
-use crate::survey::Survey;
 use crate::verify::sets::PageSets;
 use crate::verify::{Verified, verify};
 use crate::work_dir::WorkDir;
@@ -69,11 +69,12 @@ pub const INDEX_BYTES_A_FEATURE: u64 = 40;
 /// Whatever stops the run; bad records do not, unless `strict` is set. Nothing half-written stays.
 pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> Result<Outcome> {
     config.check()?;
+    check_seeds(config, options)?;
     let work = WorkDir::open(&options.output, options.force, options.resume)?;
-    let mut sources = discover(&options.inputs, config.format, work.output(), Some(work.path()))?;
+    let mut sources = discover(&options.inputs, config.read.format, work.output(), Some(work.path()))?;
     let first_seed = sources.list.len();
     if !options.seeds.is_empty() {
-        let seeds = discover(&options.seeds, config.format, work.output(), Some(work.path()))?;
+        let seeds = discover(&options.seeds, config.read.format, work.output(), Some(work.path()))?;
         for seed in &seeds.list {
             if let Some(source) = sources.list.iter().find(|source| source.is_same(seed)) {
                 return Err(Error::Usage(format!(
@@ -87,10 +88,9 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
     }
     let against = match &options.against {
         None => None,
-        Some(_) if !options.seeds.is_empty() || config.spots.matching != Matching::Full => {
-            return Err(Error::Usage(
-                "--against goes with --matching full: one pass and examples have an order of their own".to_owned(),
-            ));
+        Some(_) if !options.seeds.is_empty() || config.plan().matching != Matching::Full => {
+            let reason = "goes with `matching` full: one pass and examples have an order of their own";
+            return Err(Error::conflict("against", reason));
         }
         Some(path)
             if path
@@ -110,26 +110,39 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
     let pool = thread_pool(options.threads)?;
     pool.install(|| {
         let mut resources = Resources::start();
-        let survey = if Survey::is_needed(config) {
-            observer.start(Stage::Survey, 0);
+        let corpus = if config.corpus_needs().any() {
+            observer.start(Stage::Count, 0);
             let started = Instant::now();
-            let survey = Survey::take(config, &Reading::new(config, &sources.list), options.threads, observer)?;
-            resources.add(Stage::Survey, started.elapsed(), 0);
-            observer.finish(Stage::Survey);
-            if config.spots.antecedents == Antecedents::Auto && survey.antecedents.is_empty() {
-                return Err(Error::Usage(
-                    "--antecedents auto: no word occurs twice in any page, so none can be chosen; give a list, for example is,the,said".to_owned(),
-                ));
+            let stats = corpus_stats::count(config, &config.reading(&sources.list), options.threads, observer)?;
+            resources.add(Stage::Count, started.elapsed(), 0);
+            observer.finish(Stage::Count);
+            if config.corpus_needs().antecedents && stats.antecedents.is_empty() {
+                let expected =
+                    "no word occurs twice in any page, so none can be chosen; give a list, for example is,the,said";
+                return Err(Error::invalid("antecedents", "auto", expected));
             }
-            Some(Arc::new(survey))
+            Some(Arc::new(stats))
         } else {
             None
         };
-        let plan = Plan::with_survey(config, survey);
+        let plan = config.plan_with(corpus);
         let run = Run { config, options, observer, plan: &plan, work: &work, resources, against: against.as_ref() };
         run.run(&sources, first_seed)
     })
     .and_then(|outcome| work.publish().map(|()| outcome))
+}
+
+/// Examples and the way of matching that starts from them need each other.
+fn check_seeds(config: &Config, options: &RunOptions) -> Result<()> {
+    match config.plan().matching {
+        Matching::Seeded if options.seeds.is_empty() => {
+            Err(Error::conflict("matching", "seeded starts from examples: name files of pages with `seeds`"))
+        }
+        Matching::Full | Matching::Incremental if !options.seeds.is_empty() => {
+            Err(Error::conflict("seeds", "is for `matching` seeded"))
+        }
+        _ => Ok(()),
+    }
 }
 
 pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
@@ -158,7 +171,7 @@ impl Run<'_> {
             self.observer.skipped(problem);
             skipped.add(problem)?;
         }
-        let reading = Reading::new(self.config, &sources.list);
+        let reading = self.config.reading(&sources.list);
 
         let total_bytes = sources.list.iter().map(|source| source.bytes).sum();
         let mut sketched = self.stage(Stage::Read, total_bytes, |run| run.sketch_pages(&reading, &mut skipped))?;
@@ -180,7 +193,7 @@ impl Run<'_> {
             let sets = IdentitySets::new(&pages.identity, &pages.tokens, &|page| !pages.is_revisit(page), &|page| {
                 ranks.of(page)
             });
-            let searched = if run.matches_in_order() {
+            let searched = if run.plan.matches_in_order() {
                 search::Searched::default()
             } else {
                 run.search(&sketched, &sets, &|page| ranks.of(sets.best[page as usize]))?
@@ -199,7 +212,7 @@ impl Run<'_> {
         let mut collisions = searched.collisions;
         let (verified, sets_spilled) = self.stage(Stage::Verify, bytes, |run| {
             let pages = &sketched.pages;
-            if run.matches_in_order() {
+            if run.plan.matches_in_order() {
                 let seeds = order.partition_point(|&page| is_seed(pages, sets.best[page as usize]));
                 let is_spilled = sketched.sets.as_ref().is_some_and(PageSets::is_spilled);
                 let (verified, met) = run.match_pages(&sketched, &order, seeds)?;
@@ -232,8 +245,8 @@ impl Run<'_> {
         let pages = &sketched.pages;
 
         let (fates, component) = self.stage(Stage::Cluster, 0, |run| {
-            let chosen = run.assign(&reading, pages, &sets, &order, &verified.pairs, run.config.threshold)?;
-            let fates = fates(&sets, &chosen, &pages.tokens, run.config.min_tokens);
+            let chosen = run.assign(&reading, pages, &sets, &order, &verified.pairs, None)?;
+            let fates = fates(&sets, &chosen, &pages.tokens, run.config.pairs.min_tokens);
             Ok((fates, smallest_ids(pages, &sets, &verified.pairs)?))
         })?;
 
@@ -247,7 +260,7 @@ impl Run<'_> {
             verified: &verified,
             fates: &fates,
             component: &component,
-            candidates: if self.matches_in_order() { verified.compared } else { candidates.pairs.len() as u64 },
+            candidates: if self.plan.matches_in_order() { verified.compared } else { candidates.pairs.len() as u64 },
             candidate_pages: candidate_pages.len() as u64,
             collisions,
             tables: searched.tables,
@@ -294,17 +307,10 @@ impl Run<'_> {
         verified.pairs.sort_unstable_by_key(|pair| (pair.left, pair.right));
     }
 
-    /// Whether pages are matched one after the other, in an order of its own.
-    pub(crate) fn matches_in_order(&self) -> bool {
-        self.config.method == Method::Spotsigs
-            && self.config.spots.matching != Matching::Full
-            && !self.config.exact_only
-    }
-
     /// The order of preference: that of the keep policy, or the one that pages are matched in, which
     /// starts with the examples.
     pub(crate) fn ranks(&self, pages: &PageTable, is_seed: &dyn Fn(PageId) -> bool) -> Result<Ranks> {
-        if !self.matches_in_order() {
+        if !self.plan.matches_in_order() {
             // What another corpus has is kept before anything of this one; revisits come last.
             let class = |page: PageId| if is_seed(page) { 0 } else { 1 + u8::from(pages.is_revisit(page)) };
             let classes: Vec<u8> = (0..).take(pages.len()).map(class).collect();
@@ -316,7 +322,7 @@ impl Run<'_> {
         }
         let mut keys = Vec::with_capacity(pages.len());
         for page in (0..).take(pages.len()) {
-            let key = seeded_order_key(&pages.id(page)?, self.config.seed);
+            let key = seeded_order_key(&pages.id(page)?, self.plan.seed);
             keys.push((!is_seed(page), pages.is_revisit(page), key));
         }
         Ok(Ranks::by_key(&keys))
@@ -348,7 +354,7 @@ impl Run<'_> {
     /// Memory a page takes, beside what can spill.
     fn bytes_a_page(&self) -> u64 {
         let is_loaded = PairFilter::needs_columns(self.plan.decision);
-        let columns = if is_loaded { self.plan.columns(self.config.within).columns() } else { 0 };
+        let columns = if is_loaded { self.plan.columns().columns() } else { 0 };
         BYTES_A_PAGE + 8 * columns as u64
     }
     /// A policy that no page has a value for would silently be another one.
@@ -356,7 +362,7 @@ impl Run<'_> {
         if pages.rank_keys.is_empty() || pages.rank_keys.iter().any(|key| key.is_finite()) {
             return Ok(());
         }
-        Err(Error::Usage(match &self.config.keep {
+        Err(Error::Usage(match &self.config.groups.keep {
             Keep::Max(field) => format!("--keep max:{field}: no page has a number in the field '{field}'"),
             Keep::Newest => "--keep newest: no page has a date in a field of a usual name; use --date-field".to_owned(),
             _ => "--keep shortest-url: no page has a URL; use --url-field".to_owned(),

@@ -8,12 +8,12 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
 use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_A_FEATURE};
-use crate::method::Plan;
 use crate::page_table::BYTES_A_PAGE;
 use crate::parallel::in_order;
+use crate::plan::Plan;
 use crate::read::compression::Compression;
-use crate::read::{Batch, Format, Reading, Source, Sources, discover};
-use crate::sketch::sketcher::Sketcher;
+use crate::read::{Batch, Format, Source, Sources, discover};
+use crate::sketcher::Sketcher;
 
 /// Bytes that are read to estimate the rest from.
 const SAMPLE_BYTES: u64 = 16 << 20;
@@ -61,9 +61,9 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
             "--dry-run cannot look at standard input without using it up; give a file".to_owned(),
         ));
     }
-    let plan = Plan::new(config);
-    let sources = discover(&options.inputs, config.format, &options.output, None)?;
-    let reading = Reading::new(config, &sources.list);
+    let plan = config.plan();
+    let sources = discover(&options.inputs, config.read.format, &options.output, None)?;
+    let reading = config.reading(&sources.list);
     let bytes: u64 = sources.list.iter().map(|source| source.bytes).sum();
     let (mut pages, mut tokens, mut text_bytes, mut skipped, mut exact) = (0u64, 0u64, 0u64, 0u64, true);
     let mut features = 0u64;
@@ -71,7 +71,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     in_order(
         options.threads,
         |jobs| reading.read_all(jobs),
-        || (Sketcher::new(&plan, config), Vec::new()),
+        || (Sketcher::new(&plan), Vec::new()),
         |(sketcher, columns), batch: Batch| {
             let mut sums = [0u64; 5];
             batch.visit(&reading, &mut |found| {
@@ -118,7 +118,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let factor = if exact { 1.0 } else { (bytes as f64 / read as f64).max(1.0) };
     let all_pages = scale(pages, factor);
     let tokens_a_page = tokens as f64 / pages.max(1) as f64;
-    let keys = plan.columns(config.within).columns() as u64 * 8 * all_pages;
+    let keys = plan.columns().columns() as u64 * 8 * all_pages;
     let sets = scale(tokens, factor * CANDIDATE_SHARE) * 8;
     let index = if plan.keeps_features() { scale(features, factor) * INDEX_BYTES_A_FEATURE } else { 0 };
     let floor = BASE_BYTES + all_pages * BYTES_A_PAGE + index;

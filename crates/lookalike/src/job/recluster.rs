@@ -15,21 +15,21 @@ use crate::cluster::fates;
 use crate::cluster::identity::{IdentitySets, in_rank_order};
 use crate::cluster::rank::rank_key;
 use crate::config::{ClusterMode, Config, Keep};
+use crate::corpus_stats;
 use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
 use crate::job::dedup::{Outcome, Run, thread_pool};
-use crate::method::{NEAR_MISS_SHARE, Plan};
 use crate::observe::{Observer, Stage};
 use crate::page::{PageId, RawPage};
 use crate::page_table::PageTable;
 use crate::parallel::in_order;
+use crate::plan::NEAR_MISS_SHARE;
 use crate::read::compression::Compression;
 use crate::read::{Batch, Format, Reading, STDIN, Source, known_source};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::stored::{self, StoredPages, StoredSummary, is_index};
 use crate::report::{self, Earlier, Findings, files, sinks};
-use crate::survey::Survey;
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
@@ -47,31 +47,31 @@ pub fn recluster(
 ) -> Result<Outcome> {
     let stored = stored::summary(directory)?;
     if !(threshold > 0.0 && threshold <= 1.0) {
-        return Err(Error::Usage(format!(
-            "--threshold {threshold} is not a similarity: it must be above 0 and at most 1"
-        )));
+        return Err(Error::invalid("threshold", threshold, "must be a similarity above 0 and at most 1"));
     }
-    if stored.config.method.has_threshold() && threshold < stored.config.threshold {
-        return Err(Error::Usage(format!(
-            "--threshold {threshold} is below {}, the threshold of this result: looser pairs were not verified; run lookalike dedup again",
-            stored.config.threshold
-        )));
+    let own = stored.config.method.threshold();
+    if stored.config.method.has_similarity_threshold() && threshold < own {
+        let expected = format!(
+            "is below {own}, the threshold of this result: looser pairs were not verified; run the whole job again"
+        );
+        return Err(Error::invalid("threshold", threshold, expected));
     }
-    let config = Config { cluster: cluster.unwrap_or(stored.config.cluster), ..stored.config.clone() };
+    let mut config = stored.config.clone();
+    config.groups.cluster = cluster.unwrap_or(config.groups.cluster);
     let options = RunOptions { jsonl: directory.join(files::CLUSTERS.jsonl).exists(), ..options.clone() };
     let work = WorkDir::open(&options.output, options.force, false)?;
     let outcome = thread_pool(options.threads)?.install(|| {
         let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
         let loaded = stored::pages(directory, work.path(), limit)?;
         let sources = sources(&loaded, &stored)?;
-        let reading = Reading::new(&config, &sources);
+        let reading = config.reading(&sources);
         // Chains are compared again, with the same weights.
-        let survey = if Survey::is_needed(&config) && config.cluster == ClusterMode::Components {
-            Some(Arc::new(Survey::take(&config, &reading, options.threads, observer)?))
+        let corpus = if config.corpus_needs().any() && config.groups.cluster == ClusterMode::Components {
+            Some(Arc::new(corpus_stats::count(&config, &reading, options.threads, observer)?))
         } else {
             None
         };
-        let plan = Plan::with_survey(&config, survey);
+        let plan = config.plan_with(corpus);
         let resources = Resources::start();
         let run =
             Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources, against: None };
@@ -95,8 +95,10 @@ fn again(
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page as usize]);
 
-    let (pairs, weaker): (Vec<_>, Vec<_>) =
-        ids.pairs(directory, files::PAIRS)?.into_iter().partition(|pair| run.plan.reaches(pair.similarity, threshold));
+    let (pairs, weaker): (Vec<_>, Vec<_>) = ids
+        .pairs(directory, files::PAIRS)?
+        .into_iter()
+        .partition(|pair| run.plan.decision.reaches(pair.similarity, threshold));
     let mut near_misses = ids.pairs(directory, files::NEAR_MISSES)?;
     near_misses.extend(weaker);
     near_misses.retain(|pair| pair.similarity >= threshold * (1.0 - NEAR_MISS_SHARE));
@@ -105,8 +107,11 @@ fn again(
 
     let (fates, component) = run.stage(Stage::Cluster, 0, |run| {
         let order = in_rank_order(&sets, &rank);
-        let chosen = run.assign(reading, &pages, &sets, &order, &verified.pairs, threshold)?;
-        Ok((fates(&sets, &chosen, &pages.tokens, run.config.min_tokens), smallest_ids(&pages, &sets, &verified.pairs)?))
+        let chosen = run.assign(reading, &pages, &sets, &order, &verified.pairs, Some(threshold))?;
+        Ok((
+            fates(&sets, &chosen, &pages.tokens, run.config.pairs.min_tokens),
+            smallest_ids(&pages, &sets, &verified.pairs)?,
+        ))
     })?;
     // A stricter threshold gives no page another counterpart: it keeps its own, or is kept.
     let against_names = ids.against_names(directory)?;
@@ -180,7 +185,7 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
             None => {
                 let page = stored_pages.pages.pages_of(index).start;
                 let name = page_file_name(&stored_pages.pages.id(page)?);
-                let source = known_source(display, &name, stored.config.format)?;
+                let source = known_source(display, &name, stored.config.read.format)?;
                 let bytes = stored_pages.pages.place(page).length;
                 let is_plain = source.compression == Compression::None;
                 (source, is_plain.then_some(bytes))
@@ -204,7 +209,7 @@ fn page_file_name(id: &str) -> String {
 /// What the keep policy orders by. Dates and fields of the user's are not in the tables, so they
 /// are read again.
 fn rank_keys(reading: &Reading<'_>, config: &Config, pages: &PageTable, threads: usize) -> Result<Vec<f64>> {
-    if config.keep == Keep::First {
+    if config.groups.keep == Keep::First {
         return Ok(Vec::new());
     }
     let all: Vec<PageId> = (0..).take(pages.len()).collect();
@@ -219,7 +224,7 @@ fn rank_keys(reading: &Reading<'_>, config: &Config, pages: &PageTable, threads:
             batch.visit(reading, &mut |raw| {
                 let key = raw.ok().and_then(|raw: RawPage<'_>| {
                     let page = wanted.page_of(raw.source, raw.record)?;
-                    Some((page, rank_key(config, &raw, pages.tokens[page as usize])?))
+                    Some((page, rank_key(&config.groups.keep, &raw, pages.tokens[page as usize])?))
                 });
                 found.extend(key);
                 Ok(())

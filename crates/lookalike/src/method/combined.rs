@@ -4,14 +4,95 @@
 //! keeps. Candidates: B-similar pages. Decision: B-similar, and at least 355 equal bits of Alg. C,
 //! computed on the fly from the pages read again. The score is the C-similarity.
 
-use crate::config::Config;
-use crate::method::{Decision, Plan, SketchPlan, projection, shingle};
+use crate::error::Result;
+use crate::method::parameters::{any, between, one_of, parameters};
+use crate::method::projection::{PAPER_BITS, bit_thresholds, check_bits, loosest_bits, scaled};
+use crate::method::shingle::{MOST_SUPERSHINGLES, Shingle, count, supershingle_rule};
+use crate::method::{DEFAULT_SEED, MethodDefinition};
+use crate::plan::{CorpusStats, Decision, Plan, SketchPlan, Unit, Weights};
+use crate::sketch::projection::Projection as Signs;
+use crate::text::ContentConfig;
 
-pub(super) fn plan(config: &Config) -> Plan {
-    let b = shingle::plan(config);
-    Plan {
-        sketch: SketchPlan { projection: Some(projection::signs(config)), ..b.sketch },
-        decision: Decision::Both { agree: config.agree, least: config.bits },
-        ..b
+/// Equal bits of the paper's sketch that pages with equal supershingles must have.
+pub(super) const CONFIRMING_EQUAL: u32 = 355;
+
+parameters! {
+    /// Equal supershingles that a random projection does not contradict.
+    pub struct Combined {
+        /// Equal supershingles, 1..6, from which two pages are near-duplicates.
+        agree: u32 as "N" = 2, between(1, MOST_SUPERSHINGLES);
+        /// Bits of a projection; thresholds follow.
+        sketch_bits: u32 as "N" = PAPER_BITS, between(16, 4096);
+        /// Equal bits of a projection from which two pages are near-duplicates.
+        bits: u32 as "N" = CONFIRMING_EQUAL, between(1, 4096);
+        /// Words in a feature.
+        ngram: usize as "N" = 8, between(1, 32);
+        /// What a feature weighs.
+        weights: Weights as "WEIGHTS" = Weights::None, one_of(&[Weights::None, Weights::Tf]);
+        /// Seeds whatever is random.
+        seed: u64 as "N" = DEFAULT_SEED, any();
+    }
+}
+
+impl MethodDefinition for Combined {
+    fn name(&self) -> &'static str {
+        "combined"
+    }
+
+    fn about(&self) -> &'static str {
+        "Pairs of shingle that projection does not contradict"
+    }
+
+    fn decides_by(&self) -> &'static str {
+        "`agree`, the number of equal supershingles (1..6), and `bits`, the number of equal bits (355 of 384)"
+    }
+
+    fn rule(&self) -> String {
+        let supershingles = supershingle_rule(self.agree, self.ngram);
+        format!("{supershingles}, and at least {} of {} bits of a random projection", self.bits, self.sketch_bits)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::EqualBits { of: self.sketch_bits }
+    }
+
+    fn threshold(&self) -> f64 {
+        f64::from(self.bits)
+    }
+
+    fn set_threshold(&mut self, threshold: f64) {
+        self.bits = count(threshold);
+    }
+
+    fn loosen(&mut self) {
+        self.bits = loosest_bits(self.sketch_bits).min(self.bits);
+    }
+
+    fn thresholds(&self) -> Vec<f64> {
+        bit_thresholds(self.bits, self.sketch_bits)
+    }
+
+    fn adapt_to(&mut self, name: &str) {
+        if name == "sketch_bits" {
+            self.bits = scaled(CONFIRMING_EQUAL, self.sketch_bits);
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        check_bits("bits", self.bits, self.sketch_bits)
+    }
+
+    fn decision(&self) -> Decision {
+        Decision::Both { agree: self.agree, least: self.bits }
+    }
+
+    fn plan(&self, content: &ContentConfig, corpus: Option<&CorpusStats>) -> Plan {
+        let shingle = Shingle { agree: self.agree, ngram: self.ngram, weights: self.weights, seed: self.seed };
+        let shingle = shingle.plan(content, corpus);
+        Plan {
+            sketch: SketchPlan { projection: Some(Signs::new(self.sketch_bits, self.seed)), ..shingle.sketch },
+            decision: self.decision(),
+            ..shingle
+        }
     }
 }

@@ -5,23 +5,91 @@
 //! Decision: exact Jaccard similarity of the n-gram sets of the two pages, at or above the
 //! threshold; the sketch alone decides nothing.
 
-use crate::candidate::layout;
-use crate::config::Config;
-use crate::method::{Decision, Features, Measure, Plan, Search, SketchPlan};
+use crate::method::parameters::{any, between, one_of, parameters, proper_share, similarity};
+use crate::method::{DEFAULT_SEED, MethodDefinition};
+use crate::plan::layout;
+use crate::plan::{CorpusStats, Decision, Features, Plan, Search, SketchPlan, Unit, Weights};
 use crate::sketch::minhash::MinHasher;
+use crate::text::ContentConfig;
 
-pub(super) fn plan(config: &Config) -> Plan {
-    let layout = layout::choose(config.threshold, config.recall);
-    let hasher = MinHasher::new(layout.bands.functions(), config.seed);
-    Plan {
-        text: config.text_options(),
-        features: Features::Shingles { k: config.ngram },
-        weights: config.weights,
-        measure: Measure::Jaccard,
-        sketch: SketchPlan { min_values: Some((hasher, layout.bands)), ..SketchPlan::default() },
-        search: Search::Bands,
-        decision: Decision::Similarity { threshold: config.threshold, strictly: false },
-        layout: Some(layout),
-        survey: None,
+parameters! {
+    /// Banded MinHash, then exact Jaccard similarity at or above a threshold.
+    pub struct Minhash {
+        /// Similarity, 0..1, from which two pages are near-duplicates.
+        threshold: f64 as "T" = 0.7, similarity();
+        /// Words in a feature.
+        ngram: usize as "N" = 5, between(1, 32);
+        /// What a feature weighs.
+        weights: Weights as "WEIGHTS" = Weights::None, one_of(&[Weights::None, Weights::Tf]);
+        /// Share of the pairs at the threshold that must be found.
+        recall: f64 as "SHARE" = 0.99, proper_share();
+        /// Seeds whatever is random.
+        seed: u64 as "N" = DEFAULT_SEED, any();
     }
+}
+
+impl MethodDefinition for Minhash {
+    fn name(&self) -> &'static str {
+        "minhash"
+    }
+
+    fn about(&self) -> &'static str {
+        "Banded MinHash on word 5-grams, every candidate verified by exact Jaccard similarity"
+    }
+
+    fn decides_by(&self) -> &'static str {
+        "`threshold`, the Jaccard similarity of word n-grams in 0..1"
+    }
+
+    fn rule(&self) -> String {
+        format!("exact Jaccard similarity of word {}-grams ≥ {}", self.ngram, self.threshold)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::Similarity
+    }
+
+    fn threshold(&self) -> f64 {
+        self.threshold
+    }
+
+    fn set_threshold(&mut self, threshold: f64) {
+        self.threshold = threshold;
+    }
+
+    fn loosen(&mut self) {
+        self.threshold = self.threshold.min(LOOSEST_SIMILARITY);
+    }
+
+    fn thresholds(&self) -> Vec<f64> {
+        similarities()
+    }
+
+    fn decision(&self) -> Decision {
+        Decision::Similarity { threshold: self.threshold, strictly: false }
+    }
+
+    fn plan(&self, content: &ContentConfig, _corpus: Option<&CorpusStats>) -> Plan {
+        let layout = layout::choose(self.threshold, self.recall);
+        let hasher = MinHasher::new(layout.bands.functions(), self.seed);
+        Plan {
+            weights: self.weights,
+            sketch: SketchPlan { min_values: Some((hasher, layout.bands)), ..SketchPlan::default() },
+            layout: Some(layout),
+            ..Plan::new(
+                content.text_options(),
+                Features::Shingles { k: self.ngram },
+                self.decision(),
+                Search::Bands,
+            )
+        }
+    }
+}
+
+/// The least similarity that a sweep looks at.
+pub(super) const LOOSEST_SIMILARITY: f64 = 0.1;
+
+/// The similarities of a sweep.
+pub(super) fn similarities() -> Vec<f64> {
+    (2..=20).map(|step| f64::from(step) / 20.0).collect()
 }

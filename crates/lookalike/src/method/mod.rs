@@ -1,356 +1,373 @@
-//! One file a method: which features, which sketch, which candidates, which decision.
+//! The methods. Each is one file: its parameters with defaults and checks, its plan, its unit, its threshold and its
+//! rule in words. This file is the registry and what all methods have in common.
 
-mod bloom;
-mod combined;
-pub mod describe;
-mod minhash;
-mod projection;
-mod routed;
-mod shingle;
-mod simhash;
-mod spotsigs;
+pub mod parameters;
 
-use std::sync::Arc;
+use serde::{Deserialize, Serialize};
 
-use crate::candidate::design::Design;
-use crate::candidate::layout::Layout;
-use crate::config::{Config, Method, Weights};
-use crate::feature::chunk::Chunker;
-use crate::feature::spot::Spots;
-use crate::page::{PageId, ScoredPair};
-use crate::sketch::bloom::FilterPlan;
-use crate::sketch::minhash::MinHasher;
-use crate::sketch::projection::Projection;
-use crate::sketch::supershingle::Bands;
-use crate::survey::Survey;
-use crate::text::TextOptions;
+use crate::cluster::GroupConfig;
+use crate::error::{Error, Result};
+use crate::plan::{CorpusNeeds, CorpusStats, Decision, PairConfig, Plan, Unit};
+use crate::text::ContentConfig;
+use parameters::{Parameter, Parameters};
 
-/// How a method goes through the stages; immutable, shared by all threads.
-#[derive(Debug, Clone)]
-pub struct Plan {
-    /// How pages are read.
-    pub text: TextOptions,
-    /// What pages are compared by, exactly.
-    pub features: Features,
-    /// What a feature weighs.
-    pub weights: Weights,
-    /// How the features of two pages are compared.
-    pub measure: Measure,
-    /// What stands for a page.
-    pub sketch: SketchPlan,
-    /// Who is worth comparing.
-    pub search: Search,
-    /// What makes a pair.
-    pub decision: Decision,
-    /// Why the bands are what they are, where they were chosen.
-    pub layout: Option<Layout>,
-    /// What was counted in the corpus, where that was asked for.
-    pub survey: Option<Arc<Survey>>,
-}
+/// Lists the methods: the file, the type of its parameters.
+macro_rules! methods {
+    ($( $file:ident::$type:ident, )+) => {
+        $( mod $file; pub use $file::$type; )+
 
-/// What pages are compared by.
-#[derive(Debug, Clone)]
-pub enum Features {
-    /// Runs of `k` tokens; single terms for 1.
-    Shingles {
-        /// Tokens in a shingle.
-        k: usize,
-    },
-    /// Content words, stemmed, and phrases of two.
-    Words,
-    /// Content-defined chunks of the canonical text.
-    Chunks(Chunker),
-    /// Spot signatures; without antecedents, those of the page's language.
-    Spots(Option<Spots>),
-}
-
-/// How the features of two pages are compared.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// Shared of all.
-    Jaccard,
-    /// The cosine of the angle between the weights.
-    Cosine,
-    /// Shared of the page that has fewer.
-    Coverage,
-}
-
-/// What stands for a page: 32-bit words, these parts one after the other.
-#[derive(Debug, Clone, Default)]
-pub struct SketchPlan {
-    /// Min-values of the features, and how they are grouped.
-    pub min_values: Option<(MinHasher, Bands)>,
-    /// A projection of the tokens, or of the features where those are longer than a token.
-    pub projection: Option<Projection>,
-    /// A SimHash fingerprint of the features.
-    pub simhash: bool,
-    /// A Bloom filter of the features.
-    pub filter: Option<FilterPlan>,
-    /// The site.
-    pub site: bool,
-}
-
-impl SketchPlan {
-    /// Bands, if there are min-values.
-    #[must_use]
-    pub fn bands(&self) -> Option<Bands> {
-        self.min_values.as_ref().map(|(_, bands)| *bands)
-    }
-
-    /// Bits that are compared place by place, as a projection or a fingerprint.
-    #[must_use]
-    pub fn compared_bits(&self) -> u32 {
-        self.projection.as_ref().map_or(if self.simhash { 64 } else { 0 }, Projection::bits)
-    }
-
-    /// 32-bit words of those.
-    #[must_use]
-    pub fn bit_words(&self) -> usize {
-        self.projection.as_ref().map_or(if self.simhash { 2 } else { 0 }, Projection::words)
-    }
-
-    /// 32-bit words in all.
-    #[must_use]
-    pub fn words(&self) -> usize {
-        let min_values = self.min_values.as_ref().map_or(0, |(hasher, _)| hasher.functions());
-        let filter = self.filter.map_or(0, FilterPlan::words);
-        min_values + self.bit_words() + filter + if self.site { 2 } else { 0 }
-    }
-
-    /// The parts of a sketch.
-    #[must_use]
-    pub fn parts<'a>(&self, sketch: &'a [u32]) -> SketchParts<'a> {
-        let mut rest = sketch;
-        let mut take = |words: usize| {
-            let (part, left) = rest.split_at(words.min(rest.len()));
-            rest = left;
-            part
-        };
-        SketchParts {
-            min_values: take(self.min_values.as_ref().map_or(0, |(hasher, _)| hasher.functions())),
-            bits: take(self.bit_words()),
-            filter: take(self.filter.map_or(0, FilterPlan::words)),
-            site: take(if self.site { 2 } else { 0 }),
+        /// A method with its parameters.
+        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+        #[serde(tag = "name", rename_all = "kebab-case")]
+        #[non_exhaustive]
+        pub enum Method {
+            $( #[doc = concat!("See [`", stringify!($type), "`].")] $type($type), )+
         }
-    }
-}
 
-/// The parts of a sketch; empty where there is none.
-#[derive(Debug, Clone, Copy)]
-pub struct SketchParts<'a> {
-    /// Min-values.
-    pub min_values: &'a [u32],
-    /// Projection or fingerprint.
-    pub bits: &'a [u32],
-    /// Bloom filter.
-    pub filter: &'a [u32],
-    /// Hash of the site, 0 where there is none.
-    pub site: &'a [u32],
-}
-
-/// Who is worth comparing.
-#[derive(Debug, Clone)]
-pub enum Search {
-    /// Pages that share a band.
-    Bands,
-    /// Pages that share a part of their bits.
-    Bits(BitSearch),
-    /// Pages that share a band or a part of their bits.
-    BandsAndBits(BitSearch),
-    /// Pages that share enough features, by an inverted index.
-    Features {
-        /// The least similarity.
-        threshold: f64,
-        /// Whether pages of very different sizes are passed over.
-        size_filter: bool,
-    },
-}
-
-/// How pages with few differing bits are found.
-#[derive(Debug, Clone)]
-pub enum BitSearch {
-    /// They share one of the pieces.
-    Pieces(Design),
-    /// They differ in at most so many bits; how this is found depends on the number of pages.
-    Radius(u32),
-}
-
-/// What makes two pages near-duplicates.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Decision {
-    /// The exact similarity, at or above; above, if `strictly`.
-    Similarity {
-        /// The threshold.
-        threshold: f64,
-        /// Whether the threshold itself is not enough.
-        strictly: bool,
-    },
-    /// Equal supershingles, at least.
-    Agreement {
-        /// How many.
-        agree: u32,
-    },
-    /// Equal bits, at least.
-    EqualBits {
-        /// How many.
-        least: u32,
-    },
-    /// Equal supershingles and equal bits.
-    Both {
-        /// How many supershingles.
-        agree: u32,
-        /// How many bits.
-        least: u32,
-    },
-    /// Equal bits between sites, both within a site.
-    BySite {
-        /// How many supershingles within a site.
-        agree: u32,
-        /// How many bits within a site.
-        same: u32,
-        /// How many bits between sites.
-        other: u32,
-    },
-    /// Differing bits, at most.
-    Distance {
-        /// How many.
-        radius: u32,
-    },
-}
-
-/// What became of a compared pair.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// Near-duplicates.
-    Accepted,
-    /// Not, but close: worth a look in an audit.
-    NearMiss,
-    /// Not.
-    Rejected,
-}
-
-/// How far below the threshold a rejected pair is still reported, as a share of the threshold.
-pub const NEAR_MISS_SHARE: f64 = 2.0 / 7.0;
-/// How many equal bits too few of a projection.
-pub const NEAR_MISS_BITS: u32 = 12;
-/// How many differing bits too many of a fingerprint.
-pub const NEAR_MISS_DISTANCE: u32 = 2;
-
-impl Plan {
-    /// The plan for a config.
-    #[must_use]
-    pub fn new(config: &Config) -> Plan {
-        Plan::with_survey(config, None)
-    }
-
-    /// The plan for a config and what was counted in the corpus.
-    #[must_use]
-    pub fn with_survey(config: &Config, survey: Option<Arc<Survey>>) -> Plan {
-        let mut plan = match config.method {
-            Method::Minhash => minhash::plan(config),
-            Method::Shingle => shingle::plan(config),
-            Method::Projection => projection::plan(config),
-            Method::Combined => combined::plan(config),
-            Method::Routed => routed::plan(config),
-            Method::Simhash => simhash::plan(config),
-            Method::Bloom => bloom::plan(config),
-            Method::Spotsigs => spotsigs::plan(config, survey.as_deref()),
-        };
-        plan.survey = survey;
-        plan
-    }
-
-    /// Whether every page's features are kept from the first reading on.
-    #[must_use]
-    pub fn keeps_features(&self) -> bool {
-        matches!(self.search, Search::Features { .. })
-    }
-
-    /// Whether a page may be dropped for another only if most of it is in the other one.
-    #[must_use]
-    pub fn is_directed(&self) -> bool {
-        self.measure == Measure::Coverage
-    }
-
-    /// Whether the other page of an accepted pair can stand for `page`.
-    #[must_use]
-    pub fn can_stand_for(&self, pair: &ScoredPair, page: PageId) -> bool {
-        match self.decision {
-            Decision::Similarity { threshold, .. } if self.is_directed() => {
-                (if page == pair.left { pair.left_in_right } else { pair.right_in_left }) >= threshold
+        impl Method {
+            /// All methods with their default parameters, in the order in which they are listed.
+            #[must_use]
+            pub fn all() -> Vec<Method> {
+                vec![$( Method::$type($type::default()), )+]
             }
-            _ => true,
+
+            /// The method.
+            #[must_use]
+            pub fn definition(&self) -> &dyn MethodDefinition {
+                match self { $( Method::$type(method) => method, )+ }
+            }
+
+            fn definition_mut(&mut self) -> &mut dyn MethodDefinition {
+                match self { $( Method::$type(method) => method, )+ }
+            }
+        }
+
+        $(
+            impl From<$type> for Method {
+                fn from(method: $type) -> Method {
+                    Method::$type(method)
+                }
+            }
+
+            impl $type {
+                /// The parameters, if it is this method.
+                #[must_use]
+                pub fn of(method: &Method) -> Option<&$type> {
+                    match method {
+                        Method::$type(method) => Some(method),
+                        _ => None,
+                    }
+                }
+            }
+        )+
+    };
+}
+
+methods! {
+    minhash::Minhash,
+    shingle::Shingle,
+    projection::Projection,
+    combined::Combined,
+    routed::Routed,
+    simhash::Simhash,
+    bloom::Bloom,
+    spotsigs::Spotsigs,
+}
+
+/// Seeds whatever is random in a method.
+pub const DEFAULT_SEED: u64 = 0x6c6f_6f6b_616c_696b;
+
+/// What a method is.
+pub trait MethodDefinition: Parameters {
+    /// Its name on the command line and in files.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in a line.
+    fn about(&self) -> &'static str;
+
+    /// What it decides by, in a line; parameters are named in backquotes.
+    fn decides_by(&self) -> &'static str;
+
+    /// What makes two pages near-duplicates, with the values in force.
+    fn rule(&self) -> String;
+
+    /// What its threshold counts.
+    fn unit(&self) -> Unit;
+
+    /// Its threshold, in its unit.
+    fn threshold(&self) -> f64;
+
+    /// Sets its threshold.
+    fn set_threshold(&mut self, threshold: f64);
+
+    /// Accepts whatever any sensible threshold would.
+    fn loosen(&mut self);
+
+    /// The thresholds of a sweep, from loose to strict.
+    fn thresholds(&self) -> Vec<f64>;
+
+    /// What makes two pages near-duplicates.
+    fn decision(&self) -> Decision;
+
+    /// Its way through the stages.
+    fn plan(&self, content: &ContentConfig, corpus: Option<&CorpusStats>) -> Plan;
+
+    /// What it must know about the whole corpus first.
+    fn corpus_needs(&self) -> CorpusNeeds {
+        CorpusNeeds::default()
+    }
+
+    /// Adapts what depends on a parameter that has just been set.
+    fn adapt_to(&mut self, _name: &str) {}
+
+    /// Whether the parameters go with each other.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`] or [`Error::Conflict`].
+    fn check(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Whether the parameters go with which pairs are looked at, and with how groups are made.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`].
+    fn check_with(&self, _pairs: &PairConfig, _groups: &GroupConfig) -> Result<()> {
+        Ok(())
+    }
+
+    /// Changes defaults to those for lists of search results.
+    fn adapt_to_results(&mut self) {}
+
+    /// Resets what decides about pairs and not about sketches.
+    fn forget_decision(&mut self) {}
+}
+
+impl Method {
+    /// The method of a name, with its default parameters.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`], with all names.
+    pub fn named(name: &str) -> Result<Method> {
+        Method::all().into_iter().find(|method| method.name() == name).ok_or_else(|| {
+            let names: Vec<&str> = Method::all().iter().map(Method::name).collect();
+            Error::invalid("method", name, format!("must be one of {}", names.join(", ")))
+        })
+    }
+
+    /// Its name on the command line and in files.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        self.definition().name()
+    }
+
+    /// Sets a parameter by name, and what depends on it.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`] for a value that it cannot have, [`Error::Conflict`] for a parameter of another
+    /// method.
+    pub fn set(&mut self, name: &str, value: &str) -> Result<()> {
+        let method = self.definition_mut();
+        match method.set(name, value) {
+            Some(result) => result.map(|()| method.adapt_to(name)),
+            None => Err(self.no_parameter(name)),
         }
     }
 
-    /// Whether a similarity reaches a threshold, in the way of the method.
-    #[must_use]
-    pub fn reaches(&self, similarity: f64, threshold: f64) -> bool {
-        let strictly = matches!(self.decision, Decision::Similarity { strictly: true, .. });
-        Decision::on_similarity(similarity, threshold, strictly) == Verdict::Accepted
+    /// Sets several parameters by name, in the order in which they are declared.
+    ///
+    /// # Errors
+    /// As [`set`](Method::set).
+    pub fn set_all<'v>(&mut self, values: impl IntoIterator<Item = (&'v str, &'v str)>) -> Result<()> {
+        let order = self.definition().declared();
+        let mut values: Vec<(&str, &str)> = values.into_iter().collect();
+        values.sort_by_key(|(name, _)| order.iter().position(|parameter| parameter.name == *name));
+        values.into_iter().try_for_each(|(name, value)| self.set(name, value))
     }
 
-    /// Whether features have weights that are not all 1.
+    /// What its threshold counts.
     #[must_use]
-    pub fn is_weighted(&self) -> bool {
-        match self.measure {
-            Measure::Cosine => self.weights != Weights::None,
-            Measure::Jaccard | Measure::Coverage => self.weights == Weights::Idf,
-        }
+    pub fn unit(&self) -> Unit {
+        self.definition().unit()
     }
 
-    /// Whether a projection is one of shingles and not of single tokens.
+    /// Whether a similarity in 0..1 decides.
     #[must_use]
-    pub fn projects_shingles(&self) -> bool {
-        self.measure == Measure::Cosine && !matches!(self.features, Features::Shingles { k: 1 })
+    pub fn has_similarity_threshold(&self) -> bool {
+        self.unit() == Unit::Similarity
     }
 
-    /// Whether languages must be told apart.
+    /// Its threshold, in its unit.
     #[must_use]
-    pub fn needs_language(&self) -> bool {
-        matches!(self.features, Features::Words | Features::Spots(None))
+    pub fn threshold(&self) -> f64 {
+        self.definition().threshold()
+    }
+
+    /// The method with another threshold, in its unit.
+    #[must_use]
+    pub fn with_threshold(&self, threshold: f64) -> Method {
+        let mut method = self.clone();
+        method.definition_mut().set_threshold(threshold);
+        method
+    }
+
+    /// The method as loose as makes sense.
+    #[must_use]
+    pub fn loosest(&self) -> Method {
+        let mut method = self.clone();
+        method.definition_mut().loosen();
+        method
+    }
+
+    /// The method with its defaults for lists of search results.
+    #[must_use]
+    pub fn for_results(mut self) -> Method {
+        self.definition_mut().adapt_to_results();
+        self
+    }
+
+    /// The method with what decides about pairs, and not about sketches, at its defaults.
+    #[must_use]
+    pub fn without_decision(mut self) -> Method {
+        self.definition_mut().forget_decision();
+        self
+    }
+
+    /// Whether it can run.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`] or [`Error::Conflict`].
+    pub fn check(&self) -> Result<()> {
+        self.definition().check_values()?;
+        self.definition().check()
+    }
+
+    fn no_parameter(&self, name: &str) -> Error {
+        let owners: Vec<(&'static str, Parameter)> = Method::all()
+            .iter()
+            .flat_map(|method| method.definition().declared().into_iter().map(|parameter| (method.name(), parameter)))
+            .filter(|(_, parameter)| parameter.name == name)
+            .collect();
+        let decides = format!("{} decides by {}", self.name(), self.definition().decides_by());
+        let Some((_, parameter)) = owners.first() else {
+            let own: Vec<&str> = self.definition().declared().iter().map(|parameter| parameter.name).collect();
+            let reason = format!("is not a parameter of {}, which has {}", self.name(), own.join(", "));
+            return Error::conflict(name.to_owned(), reason);
+        };
+        let names: Vec<&str> = owners.iter().map(|owner| owner.0).collect();
+        let owners = match names.split_last() {
+            Some((last, [])) => (*last).to_owned(),
+            Some((last, others)) => format!("{} and {last}", others.join(", ")),
+            None => String::new(),
+        };
+        Error::conflict(parameter.name, format!("belongs to {owners}; {decides}"))
     }
 }
 
-impl Decision {
-    /// The verdict on a similarity.
-    #[must_use]
-    pub fn on_similarity(similarity: f64, threshold: f64, strictly: bool) -> Verdict {
-        if similarity > threshold || (!strictly && similarity >= threshold) {
-            Verdict::Accepted
-        } else if similarity >= threshold * (1.0 - NEAR_MISS_SHARE) {
-            Verdict::NearMiss
-        } else {
-            Verdict::Rejected
+impl std::str::FromStr for Method {
+    type Err = Error;
+
+    /// A name, and parameters as `name=value`, with blanks between them: `spotsigs threshold=0.4 antecedents=is:3,the:3`.
+    fn from_str(text: &str) -> Result<Method> {
+        let mut words = text.split_whitespace();
+        let mut method = Method::named(words.next().unwrap_or_default())?;
+        let mut parameters = Vec::new();
+        for word in words {
+            let pair = word.split_once('=');
+            parameters.push(pair.ok_or_else(|| {
+                Error::invalid("method", text, format!("has '{word}' where a parameter=value is expected"))
+            })?);
+        }
+        method.set_all(parameters)?;
+        Ok(method)
+    }
+}
+
+impl Default for Method {
+    fn default() -> Method {
+        Minhash::default().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_found() {
+        for method in Method::all() {
+            assert_eq!(Method::named(method.name()).unwrap(), method);
+            let json = serde_json::to_value(&method).unwrap();
+            assert_eq!(json["name"], method.name(), "the name in files is the name everywhere");
+            assert_eq!(serde_json::from_value::<Method>(json).unwrap(), method);
+        }
+        let message = Method::named("simhush").unwrap_err().to_string();
+        assert!(message.contains("minhash, shingle"), "{message}");
+    }
+
+    #[test]
+    fn defaults_are_allowed_and_said() {
+        for method in Method::all() {
+            method.check().unwrap();
+            assert!(method.definition().rule().len() > 20, "{method:?}");
+            for parameter in method.definition().declared() {
+                assert_eq!(method.definition().get(parameter.name).as_ref(), Some(&parameter.default), "{parameter:?}");
+                assert!(parameter.help.len() > 10, "{parameter:?}");
+                let mut again = method.clone();
+                again.set(parameter.name, &parameter.default).unwrap();
+                assert_eq!(again, method, "{parameter:?}: the default, written and read, changes nothing");
+            }
         }
     }
 
-    /// The verdict on a count of which there should be at least `least`.
-    #[must_use]
-    pub fn on_count(count: u32, least: u32, margin: u32) -> Verdict {
-        if count >= least {
-            Verdict::Accepted
-        } else if count + margin >= least {
-            Verdict::NearMiss
-        } else {
-            Verdict::Rejected
+    #[test]
+    fn a_threshold_is_set_loosened_and_swept_in_one_unit() {
+        for method in Method::all() {
+            assert_eq!(method.with_threshold(method.threshold()), method, "{}", method.name());
+            let loosest = method.loosest();
+            loosest.check().unwrap();
+            let unit = method.unit();
+            assert!(unit.nearness(loosest.threshold()) <= unit.nearness(method.threshold()), "{}", method.name());
+            let thresholds = loosest.definition().thresholds();
+            let nearness: Vec<f64> = thresholds.iter().map(|&value| unit.nearness(value)).collect();
+            assert!(thresholds.len() > 4 && nearness.is_sorted(), "{}: {thresholds:?}", method.name());
+            for threshold in thresholds {
+                let decision = method.with_threshold(threshold).definition().decision();
+                assert_eq!(decision.least_nearness(), unit.nearness(threshold), "{}", method.name());
+            }
         }
     }
 
-    /// Whether a larger score is a nearer pair.
-    #[must_use]
-    pub fn larger_is_nearer(self) -> bool {
-        !matches!(self, Decision::Distance { .. })
+    #[test]
+    fn a_parameter_of_another_method_is_refused_with_the_right_one() {
+        let message = Method::default().set("agree", "3").unwrap_err().to_string();
+        assert!(message.contains("shingle, combined and routed") && message.contains("`threshold`"), "{message}");
+        let message = Method::default().set("colour", "3").unwrap_err().to_string();
+        assert!(message.contains("`colour`") && message.contains("threshold"), "{message}");
+        let message = Method::default().set("ngram", "many").unwrap_err().to_string();
+        assert_eq!(message, "`ngram` many: must be a whole number");
+        let message = Method::default().set("ngram", "33").unwrap_err().to_string();
+        assert_eq!(message, "`ngram` 33: must be between 1 and 32");
     }
 
-    /// What the score counts, for people.
-    #[must_use]
-    pub fn unit(self) -> &'static str {
-        match self {
-            Decision::Similarity { .. } => "similarity",
-            Decision::Agreement { .. } => "equal supershingles",
-            Decision::EqualBits { .. } | Decision::Both { .. } | Decision::BySite { .. } => "equal bits",
-            Decision::Distance { .. } => "differing bits",
+    #[test]
+    fn a_method_is_written_with_its_parameters() {
+        let method: Method = "spotsigs threshold=0.4 antecedents=is:3,the:3".parse().unwrap();
+        assert_eq!(method.definition().rule(), "Jaccard similarity of spot signatures > 0.4");
+        assert_eq!(method.definition().get("antecedents").as_deref(), Some("is:3,the:3"));
+        for wrong in ["", "nothing", "minhash 0.5", "minhash agree=2", "minhash threshold=2"] {
+            assert!(wrong.parse::<Method>().unwrap_err().is_usage(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn parameters_that_depend_on_others_follow_in_any_order() {
+        let mut method = Method::named("projection").unwrap();
+        method.set_all([("pieces", "9"), ("bits", "90"), ("sketch_bits", "96")]).unwrap();
+        let value = |name: &str| method.definition().get(name).unwrap();
+        assert_eq!((value("sketch_bits"), value("bits"), value("pieces")), ("96".into(), "90".into(), "9".into()));
+        let mut method = Method::named("projection").unwrap();
+        method.set("sketch_bits", "96").unwrap();
+        assert_eq!(method.definition().get("pieces").unwrap(), "4");
     }
 }

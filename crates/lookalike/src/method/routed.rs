@@ -5,15 +5,129 @@
 //! is on no page's site. Sketch: 6 supershingles and 384 signs. Candidates: pages that share a
 //! supershingle or a piece. The score is the C-similarity in both cases.
 
-use crate::config::Config;
-use crate::method::{Decision, Plan, Search, SketchPlan, combined, projection};
+use crate::error::Result;
+use crate::method::combined::{CONFIRMING_EQUAL, Combined};
+use crate::method::parameters::{any, between, one_of, parameters};
+use crate::method::projection::{
+    PAPER_BITS, PAPER_EQUAL, bit_thresholds, check_bits, loosest_bits, pieces, pieces_for, scaled,
+};
+use crate::method::shingle::{MOST_SUPERSHINGLES, count, supershingle_rule};
+use crate::method::{DEFAULT_SEED, MethodDefinition};
+use crate::plan::{CorpusStats, Decision, Plan, Search, SketchPlan, Unit, Weights};
+use crate::text::ContentConfig;
 
-pub(super) fn plan(config: &Config) -> Plan {
-    let combined = combined::plan(config);
-    Plan {
-        sketch: SketchPlan { site: true, ..combined.sketch },
-        search: Search::BandsAndBits(projection::pieces(config)),
-        decision: Decision::BySite { agree: config.agree, same: config.same_site_bits, other: config.bits },
-        ..combined
+/// How many equal bits fewer pairs of one site need, beside their supershingles: where one threshold moves, the other
+/// moves with it.
+const SAME_SITE_SHIFT: u32 = PAPER_EQUAL - CONFIRMING_EQUAL;
+
+parameters! {
+    /// A random projection between sites, the combined algorithm within a site.
+    pub struct Routed {
+        /// Equal supershingles, 1..6, from which two pages are near-duplicates.
+        agree: u32 as "N" = 2, between(1, MOST_SUPERSHINGLES);
+        /// Bits of a projection; thresholds follow.
+        sketch_bits: u32 as "N" = PAPER_BITS, between(16, 4096);
+        /// Equal bits of a projection from which two pages are near-duplicates.
+        bits: u32 as "N" = PAPER_EQUAL, between(1, 4096);
+        /// Equal bits that a pair on the same site needs beside its supershingles.
+        same_site_bits: u32 as "N" = CONFIRMING_EQUAL, between(1, 4096);
+        /// Pieces of a projection, of which a pair must share one; one more than the bits that may differ misses nothing.
+        pieces: u32 as "N" = pieces_for(PAPER_BITS, PAPER_EQUAL), between(1, 4096);
+        /// Words in a feature.
+        ngram: usize as "N" = 8, between(1, 32);
+        /// What a feature weighs.
+        weights: Weights as "WEIGHTS" = Weights::None, one_of(&[Weights::None, Weights::Tf]);
+        /// Seeds whatever is random.
+        seed: u64 as "N" = DEFAULT_SEED, any();
+    }
+}
+
+impl MethodDefinition for Routed {
+    fn name(&self) -> &'static str {
+        "routed"
+    }
+
+    fn about(&self) -> &'static str {
+        "Projection between sites, combined within a site"
+    }
+
+    fn decides_by(&self) -> &'static str {
+        "`bits` between sites, and `agree` with `same_site_bits` within a site"
+    }
+
+    fn rule(&self) -> String {
+        format!(
+            "between sites at least {} of {} bits of a random projection equal; within a site {}, and at least {} bits",
+            self.bits,
+            self.sketch_bits,
+            supershingle_rule(self.agree, self.ngram),
+            self.same_site_bits
+        )
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::EqualBits { of: self.sketch_bits }
+    }
+
+    fn threshold(&self) -> f64 {
+        f64::from(self.bits)
+    }
+
+    fn set_threshold(&mut self, threshold: f64) {
+        let bits = count(threshold);
+        // As far apart as they are now, so that both thresholds move together.
+        let shift = self.bits.saturating_sub(self.same_site_bits);
+        self.bits = bits;
+        self.same_site_bits = bits.saturating_sub(shift).max(1);
+        self.adapt_to("bits");
+    }
+
+    fn loosen(&mut self) {
+        let loosest = loosest_bits(self.sketch_bits);
+        self.bits = loosest.min(self.bits);
+        self.same_site_bits = loosest.saturating_sub(SAME_SITE_SHIFT).min(self.same_site_bits).max(1);
+        self.adapt_to("bits");
+    }
+
+    fn thresholds(&self) -> Vec<f64> {
+        bit_thresholds(self.bits, self.sketch_bits)
+    }
+
+    fn adapt_to(&mut self, name: &str) {
+        if name == "sketch_bits" {
+            self.bits = scaled(PAPER_EQUAL, self.sketch_bits);
+            self.same_site_bits = scaled(CONFIRMING_EQUAL, self.sketch_bits);
+        }
+        if name == "sketch_bits" || name == "bits" {
+            self.pieces = pieces_for(self.sketch_bits, self.bits);
+        }
+    }
+
+    fn check(&self) -> Result<()> {
+        check_bits("bits", self.bits, self.sketch_bits)?;
+        check_bits("same_site_bits", self.same_site_bits, self.sketch_bits)?;
+        check_bits("pieces", self.pieces, self.sketch_bits)
+    }
+
+    fn decision(&self) -> Decision {
+        Decision::BySite { agree: self.agree, same: self.same_site_bits, other: self.bits }
+    }
+
+    fn plan(&self, content: &ContentConfig, corpus: Option<&CorpusStats>) -> Plan {
+        let combined = Combined {
+            agree: self.agree,
+            sketch_bits: self.sketch_bits,
+            bits: self.bits,
+            ngram: self.ngram,
+            weights: self.weights,
+            seed: self.seed,
+        };
+        let combined = combined.plan(content, corpus);
+        Plan {
+            sketch: SketchPlan { site: true, ..combined.sketch },
+            search: Search::BandsAndBits(pieces(self.sketch_bits, self.pieces)),
+            decision: self.decision(),
+            ..combined
+        }
     }
 }

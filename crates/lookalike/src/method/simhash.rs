@@ -1,24 +1,97 @@
 //! `simhash`: Manku, Jain and Das Sarma (2007), §2 and §3.
 //!
 //! Features: content words (case folded, stop words out, stemmed in the page's language) and phrases
-//! of two; or word n-grams (`--ngram 1..8`). Weights: how often a feature occurs, on request times
-//! its rarity in the corpus. Sketch: a fingerprint of 64 bits. Candidates: all pairs within the
-//! radius, through tables of permuted blocks; exact. Decision: at most 3 differing bits; the exact
-//! cosine is reported beside it.
+//! of two; or word n-grams. Weights: how often a feature occurs, on request times its rarity in the
+//! corpus. Sketch: a fingerprint of 64 bits. Candidates: all pairs within the radius, through tables of
+//! permuted blocks; exact. Decision: at most 3 differing bits; the exact cosine is reported beside it.
 
-use crate::config::Config;
-use crate::method::{BitSearch, Decision, Features, Measure, Plan, Search, SketchPlan};
+use crate::method::MethodDefinition;
+use crate::method::parameters::{between, one_of, parameters};
+use crate::method::shingle::count;
+use crate::plan::{
+    BitSearch, CorpusNeeds, CorpusStats, Decision, Features, Measure, Plan, Search, SketchPlan, Unit, Weights,
+};
+use crate::text::ContentConfig;
 
-pub(super) fn plan(config: &Config) -> Plan {
-    Plan {
-        text: config.text_options(),
-        features: if config.ngram == 0 { Features::Words } else { Features::Shingles { k: config.ngram } },
-        weights: config.weights,
-        measure: Measure::Cosine,
-        sketch: SketchPlan { simhash: true, ..SketchPlan::default() },
-        search: Search::Bits(BitSearch::Radius(config.radius)),
-        decision: Decision::Distance { radius: config.radius },
-        layout: None,
-        survey: None,
+/// Most differing bits that are searched for; beyond it, everything is near everything.
+const MOST_DIFFERING: u32 = 15;
+/// Differing bits of the loosest threshold that makes sense.
+const LOOSEST_RADIUS: u32 = 12;
+
+parameters! {
+    /// SimHash fingerprints that differ in few bits.
+    pub struct Simhash {
+        /// Differing bits of a fingerprint up to which two pages are near-duplicates.
+        radius: u32 as "N" = 3, between(0, MOST_DIFFERING);
+        /// Words in a feature; 0 for content words and phrases instead of n-grams.
+        ngram: usize as "N" = 0, between(0, 8);
+        /// What a feature weighs.
+        weights: Weights as "WEIGHTS" = Weights::Tf, one_of(&[Weights::None, Weights::Tf, Weights::TfIdf]);
+    }
+}
+
+impl MethodDefinition for Simhash {
+    fn name(&self) -> &'static str {
+        "simhash"
+    }
+
+    fn about(&self) -> &'static str {
+        "SimHash fingerprints of 64 bits that differ in few"
+    }
+
+    fn decides_by(&self) -> &'static str {
+        "`radius`, the number of differing bits (3 of 64)"
+    }
+
+    fn rule(&self) -> String {
+        format!("at most {} of 64 bits of a SimHash fingerprint differ", self.radius)
+    }
+
+    fn unit(&self) -> Unit {
+        Unit::DifferingBits
+    }
+
+    fn threshold(&self) -> f64 {
+        f64::from(self.radius)
+    }
+
+    fn set_threshold(&mut self, threshold: f64) {
+        self.radius = count(threshold);
+    }
+
+    fn loosen(&mut self) {
+        self.radius = self.radius.max(LOOSEST_RADIUS);
+    }
+
+    fn thresholds(&self) -> Vec<f64> {
+        (0..=self.radius.max(LOOSEST_RADIUS)).rev().map(f64::from).collect()
+    }
+
+    fn corpus_needs(&self) -> CorpusNeeds {
+        CorpusNeeds { rarity: self.weights.needs_corpus(), antecedents: false }
+    }
+
+    fn forget_decision(&mut self) {
+        self.radius = Simhash::default().radius;
+    }
+
+    fn decision(&self) -> Decision {
+        Decision::Distance { radius: self.radius }
+    }
+
+    fn plan(&self, content: &ContentConfig, _corpus: Option<&CorpusStats>) -> Plan {
+        let mut text = content.text_options();
+        text.words = self.ngram == 0;
+        Plan {
+            weights: self.weights,
+            measure: Measure::Cosine,
+            sketch: SketchPlan { simhash: true, ..SketchPlan::default() },
+            ..Plan::new(
+                text,
+                if self.ngram == 0 { Features::Words } else { Features::Shingles { k: self.ngram } },
+                self.decision(),
+                Search::Bits(BitSearch::Radius(self.radius)),
+            )
+        }
     }
 }

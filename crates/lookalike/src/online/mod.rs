@@ -24,10 +24,10 @@ use crate::index::store::{AcknowledgedMark, Store};
 use crate::index::{
     FingerprintOrigin, Index, IndexConfig, IndexReader, MergeStats, MergeThread, OpenOptions, StoredPage, is_ours,
 };
-use crate::method::Plan;
 use crate::page::RawPage;
+use crate::plan::Plan;
 use crate::sketch::min_bytes::similarity;
-use crate::sketch::sketcher::Sketcher;
+use crate::sketcher::Sketcher;
 use sequencer::{PendingGroup, Sequencer, SequencerJob};
 
 /// Jobs that wait for the sequencer, at the most.
@@ -249,7 +249,7 @@ impl Online {
     /// When there is one, the config makes no sense, or the directory cannot be written.
     pub fn create(directory: &Path, config: IndexConfig) -> Result<()> {
         match &config.fingerprints {
-            FingerprintOrigin::Pages(config) => pages::check(config)?,
+            FingerprintOrigin::Pages(config) => config.check()?,
             FingerprintOrigin::Given => {
                 return Err(Error::Usage("an index that is served is made for pages".to_owned()));
             }
@@ -286,10 +286,7 @@ impl Online {
             check: true,
         };
         let index = Arc::new(Index::open_to_serve(directory, open)?);
-        let config = match &index.config().fingerprints {
-            FingerprintOrigin::Pages(config) => Some(Config::clone(config)),
-            FingerprintOrigin::Given => None,
-        };
+        let config = index.config().page_config();
         let store = index.open_store(options.skip_damaged)?;
         let covered = index.covered();
         let last = index.read_store(&store, options.skip_damaged)?;
@@ -354,8 +351,8 @@ impl Online {
     /// When the index is damaged where it is read, or holds no pages.
     pub fn check(&self, page: &RawPage<'_>) -> Result<CheckOutcome> {
         let pending = PendingGroup::default();
-        self.with_sketcher(page, |sketcher, config| {
-            let mut asked = IncomingPage::new(page, pages::page_without_sketch(page, sketcher, config));
+        self.with_sketcher(page, |sketcher| {
+            let mut asked = IncomingPage::new(page, pages::page_without_sketch(page, sketcher));
             let found = self.shared.find(&asked, &pending)?;
             if found.candidates() > 0 {
                 asked.page.sketch = pages::sketch_of_read(sketcher);
@@ -378,9 +375,7 @@ impl Online {
         if self.is_read_only {
             return Err(self.read_only());
         }
-        let asked = self.with_sketcher(page, |sketcher, config| {
-            IncomingPage::new(page, pages::stored_page(page, sketcher, config))
-        })?;
+        let asked = self.with_sketcher(page, |sketcher| IncomingPage::new(page, pages::stored_page(page, sketcher)))?;
         if storing == StorePolicy::IfNew {
             // What readers see is on disk: nobody has to wait for this answer.
             let answer = self.shared.look(&asked, &PendingGroup::default())?;
@@ -480,13 +475,13 @@ impl Online {
     }
 
     /// Does something with a page for which a sketcher is needed.
-    fn with_sketcher<T>(&self, page: &RawPage<'_>, work: impl FnOnce(&mut Sketcher, &Config) -> T) -> Result<T> {
+    fn with_sketcher<T>(&self, page: &RawPage<'_>, work: impl FnOnce(&mut Sketcher) -> T) -> Result<T> {
         let config = self.page_config()?;
-        let plan = self.plan.get_or_init(|| Plan::new(config));
+        let plan = self.plan.get_or_init(|| config.plan());
         let sketchers = &self.sketchers[LANE.with(|lane| *lane)];
         let waiting = sketchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut sketcher = waiting.unwrap_or_else(|| Sketcher::new(plan, config));
-        let done = work(&mut sketcher, config);
+        let mut sketcher = waiting.unwrap_or_else(|| Sketcher::new(plan));
+        let done = work(&mut sketcher);
         let mut sketchers = sketchers.lock().unwrap_or_else(PoisonError::into_inner);
         // One that has read a large page has grown with it.
         if sketchers.len() < MOST_WAITING_SKETCHERS && page.length < LARGE_PAGE {

@@ -3,13 +3,13 @@ use std::sync::Barrier;
 use std::sync::mpsc::sync_channel;
 
 use super::*;
-use crate::config::Method;
+use crate::config::{FingerprintConfig, ReadConfig};
 use crate::index::store::ChangeGroup;
 use crate::index::{Id, RowChange};
 use crate::page::{Body, Markup};
 
 fn config() -> IndexConfig {
-    IndexConfig::pages(Config::for_method(Method::Simhash), 3)
+    IndexConfig::pages(FingerprintConfig::default(), 3)
 }
 
 fn online(directory: &Path) -> Online {
@@ -73,7 +73,7 @@ fn new_near_exact_short_and_empty() {
 #[test]
 fn a_near_fingerprint_alone_is_no_near_duplicate() {
     let directory = tempfile::tempdir().unwrap();
-    let words = Config { ngram: 1, ..Config::for_method(Method::Simhash) };
+    let words = FingerprintConfig { ngram: 1, ..FingerprintConfig::default() };
     Online::create(directory.path(), IndexConfig::pages(words, 3)).unwrap();
     let online = online(directory.path());
     // What is said a thousand times decides the fingerprint; the rest is different.
@@ -279,9 +279,9 @@ fn an_index_that_was_built_is_served_with_its_sketches() {
         let index = Index::create(directory.path(), config(), 0, is_replaced).unwrap();
         let mut bulk = index.bulk().unwrap();
         let FingerprintOrigin::Pages(pages) = config().fingerprints else { panic!("pages") };
-        let mut sketcher = Sketcher::new(&Plan::new(&pages), &pages);
+        let mut sketcher = Sketcher::new(&pages.config(&ReadConfig::default(), config().min_tokens).plan());
         for number in numbers {
-            let kept = pages::stored_page(&page(None, &text(number)), &mut sketcher, &pages);
+            let kept = pages::stored_page(&page(None, &text(number)), &mut sketcher);
             let id = Id::from(number.to_string().as_str());
             bulk.push(kept.fingerprint.unwrap(), &id).unwrap();
             bulk.keep(&id, kept).unwrap();
@@ -338,7 +338,7 @@ fn changes_are_covered_when_segments_are_written_and_not_before() {
 #[test]
 fn a_page_in_a_crowd_of_near_fingerprints_is_found() {
     let directory = tempfile::tempdir().unwrap();
-    let words = Config { ngram: 1, ..Config::for_method(Method::Simhash) };
+    let words = FingerprintConfig { ngram: 1, ..FingerprintConfig::default() };
     Online::create(directory.path(), IndexConfig::pages(words, 3)).unwrap();
     let online = online(directory.path());
     let frame =

@@ -5,7 +5,7 @@
 
 use chrono::{Days, NaiveDate};
 
-use crate::config::{Fields, Keep};
+use serde::{Deserialize, Serialize};
 
 const ID_FIELDS: &[&str] = &["id"];
 const TEXT_FIELDS: &[&str] = &["text", "content", "html", "body"];
@@ -13,6 +13,30 @@ const URL_FIELDS: &[&str] = &["url"];
 const TITLE_FIELDS: &[&str] = &["title"];
 const DATE_FIELDS: &[&str] =
     &["date", "timestamp", "time", "crawl_date", "published", "published_at", "created", "created_at"];
+
+/// Field names for records that have fields. `None`: the usual names are tried.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Fields {
+    /// Field with the page's id.
+    pub id: Option<String>,
+    /// Field with the text or markup.
+    pub text: Option<String>,
+    /// Field with the URL.
+    pub url: Option<String>,
+    /// Field with the date, for keeping the newest page.
+    pub date: Option<String>,
+}
+
+/// The field whose value pages are ranked by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RankField<'a> {
+    /// None.
+    None,
+    /// The date.
+    Date,
+    /// A number in the field of this name.
+    Number(&'a str),
+}
 
 /// What a field is to us.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -40,15 +64,15 @@ pub struct FieldNames {
 impl FieldNames {
     /// The names for a run.
     #[must_use]
-    pub fn new(fields: &Fields, keep: &Keep) -> FieldNames {
+    pub fn new(fields: &Fields, rank: RankField<'_>) -> FieldNames {
         let names = |given: &Option<String>, usual: &[&str]| match given {
             Some(name) => vec![name.clone()],
             None => usual.iter().map(|&name| name.to_owned()).collect(),
         };
-        let rank = match keep {
-            Keep::Newest => names(&fields.date, DATE_FIELDS),
-            Keep::Max(field) => vec![field.clone()],
-            Keep::First | Keep::Longest | Keep::ShortestUrl => Vec::new(),
+        let rank_names = match rank {
+            RankField::Date => names(&fields.date, DATE_FIELDS),
+            RankField::Number(field) => vec![field.to_owned()],
+            RankField::None => Vec::new(),
         };
         FieldNames {
             names: vec![
@@ -56,9 +80,9 @@ impl FieldNames {
                 (Role::Id, names(&fields.id, ID_FIELDS)),
                 (Role::Url, names(&fields.url, URL_FIELDS)),
                 (Role::Title, names(&None, TITLE_FIELDS)),
-                (Role::Rank, rank),
+                (Role::Rank, rank_names),
             ],
-            rank_is_date: *keep == Keep::Newest,
+            rank_is_date: rank == RankField::Date,
         }
     }
 
@@ -167,21 +191,21 @@ mod tests {
 
     #[test]
     fn the_usual_names_are_tried_in_order_and_a_given_name_alone() {
-        let usual = FieldNames::new(&Fields::default(), &Keep::First);
+        let usual = FieldNames::new(&Fields::default(), RankField::None);
         let header: Vec<String> = ["body", "url", "content", "id", "x"].map(str::to_owned).to_vec();
         let columns = usual.columns(&header);
         assert_eq!(columns.of(Role::Text), Some(2));
         assert_eq!(columns.of(Role::Id), Some(3));
         assert_eq!(columns.of(Role::Rank), None);
         let given =
-            FieldNames::new(&Fields { text: Some("x".to_owned()), ..Fields::default() }, &Keep::Max("x".to_owned()));
+            FieldNames::new(&Fields { text: Some("x".to_owned()), ..Fields::default() }, RankField::Number("x"));
         assert_eq!(given.columns(&header).of(Role::Text), Some(4));
         assert_eq!(given.columns(&header).of(Role::Rank), Some(4));
     }
 
     #[test]
     fn dates_of_every_shape_are_ordered_by_time() {
-        let names = FieldNames::new(&Fields::default(), &Keep::Newest);
+        let names = FieldNames::new(&Fields::default(), RankField::Date);
         let ordered = [
             "1969-12-31",
             "1999-12-31T23:59:59Z",

@@ -34,12 +34,13 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
-use crate::config::Config;
-use crate::error::{Result, SkipKind, SkippedRecord};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::page::{PageId, RawPage};
 use crate::parallel::JobSender;
 use buffer::BufferPool;
-use fields::FieldNames;
+use fields::{FieldNames, Fields, RankField};
 use split::batch::Content;
 use split::stream;
 
@@ -48,6 +49,45 @@ const BATCH_FILES: usize = 64;
 const BATCH_FILE_BYTES: u64 = 1 << 20;
 /// Records that are read by seeking, in one batch.
 const BATCH_SEEKS: usize = 128;
+
+/// What is read, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ReadConfig {
+    /// Read every input as this format; without one, each is recognised.
+    pub format: Option<Format>,
+    /// Names of the fields.
+    pub fields: Fields,
+    /// Which records of a crawl are pages.
+    pub captures: CaptureFilter,
+    /// Records larger than this are skipped and counted.
+    pub max_page_bytes: u64,
+}
+
+impl Default for ReadConfig {
+    fn default() -> ReadConfig {
+        ReadConfig {
+            format: None,
+            fields: Fields::default(),
+            captures: CaptureFilter::default(),
+            max_page_bytes: 64 << 20,
+        }
+    }
+}
+
+impl ReadConfig {
+    /// Refuses values that cannot work.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`].
+    pub fn check(&self) -> Result<()> {
+        if self.max_page_bytes < 1024 {
+            return Err(Error::invalid("max_page", self.max_page_bytes, "must be at least 1 KiB"));
+        }
+        Ok(())
+    }
+}
 
 /// What all readers need to know.
 pub struct Reading<'a> {
@@ -96,12 +136,12 @@ impl Wanted {
 }
 
 impl<'s> Reading<'s> {
-    /// Reads `sources` as `config` says.
+    /// Reads `sources` as `config` says; `rank` is the field that pages are ranked by.
     #[must_use]
-    pub fn new(config: &Config, sources: &'s [Source]) -> Reading<'s> {
+    pub fn new(config: &ReadConfig, rank: RankField<'_>, sources: &'s [Source]) -> Reading<'s> {
         Reading {
             sources,
-            names: FieldNames::new(&config.fields, &config.keep),
+            names: FieldNames::new(&config.fields, rank),
             max_page_bytes: config.max_page_bytes,
             captures: config.captures.clone(),
             bytes_read: AtomicU64::new(0),

@@ -21,9 +21,9 @@ use serde::Serialize;
 
 use crate::config::{ClusterMode, Config, Method};
 use crate::error::{Error, Result};
-use crate::method::{Decision, Plan, Verdict};
 use crate::page::RawPage;
-use crate::sketch::sketcher::{PageSketch, Sketcher};
+use crate::plan::{Decision, Plan, Verdict};
+use crate::sketcher::{PageSketch, Sketcher};
 use crate::union_find::UnionFind;
 use crate::verify::score::{Score, score};
 
@@ -105,17 +105,11 @@ impl Folded {
     }
 }
 
-/// Expected bytes of a chunk: a quarter of the paper's, as results are short. On pages of 1 to 3 kB this finds four
-/// times as many near-duplicates, at the same precision.
-const CHUNK_BYTES: u64 = 64;
-
 impl Refiner {
     /// The defaults of a method for lists of results.
     #[must_use]
-    pub fn defaults(method: Method) -> Config {
-        let mut config = Config::for_method(method);
-        config.chunks.size = CHUNK_BYTES;
-        config
+    pub fn defaults(method: impl Into<Method>) -> Config {
+        Config::new(method.into().for_results())
     }
 
     /// Folds as `config` says.
@@ -124,13 +118,11 @@ impl Refiner {
     /// When the config makes no sense, or needs a whole corpus.
     pub fn new(config: Config) -> Result<Refiner> {
         config.check()?;
-        if config.weights.needs_corpus() {
-            return Err(Error::Usage(format!(
-                "--weights {} counts pages that have a feature, and a list of results is no corpus; use none or tf",
-                config.weights.name()
-            )));
+        if config.corpus_needs().any() {
+            let reason = "counts in a whole corpus, which a list of results is not; use `weights` none or tf, and `antecedents` that are given";
+            return Err(Error::conflict("method", reason));
         }
-        Ok(Refiner { plan: Plan::new(&config), config })
+        Ok(Refiner { plan: config.plan(), config })
     }
 
     /// The config.
@@ -142,7 +134,7 @@ impl Refiner {
     /// A sketcher for [`sketch`](Self::sketch); one for each thread.
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
-        Sketcher::new(&self.plan, &self.config)
+        Sketcher::new(&self.plan)
     }
 
     /// What a page is compared by.
@@ -164,7 +156,7 @@ impl Refiner {
     pub fn fold(&self, results: &[Option<StoredSketch>]) -> Folded {
         let links = self.links(results);
         let mut best_of: Vec<usize> = (0..results.len()).collect();
-        if self.config.cluster == ClusterMode::Components {
+        if self.config.groups.cluster == ClusterMode::Components {
             let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
             let mut sets = UnionFind::new(results.len());
             links.keys().for_each(|&(left, right)| sets.join(number(left), number(right)));
@@ -203,7 +195,7 @@ impl Refiner {
 
     /// Every pair of results that are near-duplicates, the better one first.
     fn links(&self, results: &[Option<StoredSketch>]) -> HashMap<(usize, usize), Score> {
-        let long = |sketch: &&StoredSketch| sketch.tokens >= self.config.min_tokens.max(1);
+        let long = |sketch: &&StoredSketch| sketch.tokens >= self.config.pairs.min_tokens.max(1);
         let mut links = HashMap::new();
         let mut add = |left: usize, right: usize| {
             let (Some(a), Some(b)) = (&results[left], &results[right]) else { return };
@@ -231,7 +223,7 @@ impl Refiner {
     fn describe(&self, at: usize, found: &Score, is_copy: bool) -> Fold {
         let threshold = match self.plan.decision {
             Decision::Similarity { threshold, .. } => threshold,
-            _ => self.config.threshold,
+            _ => 1.0, // not directed: neither share is asked for
         };
         let relation = if is_copy {
             Relation::Exact

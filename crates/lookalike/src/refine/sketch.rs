@@ -1,9 +1,10 @@
 //! What a result is compared by, and as text that a search index can carry.
 
-use crate::config::{ClusterMode, Config, Keep, Method};
-use crate::method::Plan;
+use crate::config::{Config, ConfigV1, PairConfig};
+use crate::method::Bloom;
 use crate::page::RawPage;
-use crate::sketch::sketcher::Sketcher;
+use crate::plan::Plan;
+use crate::sketcher::Sketcher;
 
 /// The version of the text.
 const VERSION: &str = "1";
@@ -22,7 +23,7 @@ impl StoredSketch {
     pub(super) fn make(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> StoredSketch {
         let facts = sketcher.read(page);
         let (tokens, identity) = (facts.tokens, facts.identity);
-        if tokens < config.min_tokens.max(1) {
+        if tokens < config.pairs.min_tokens.max(1) {
             let (features, weights, sketch) = (Vec::new(), Vec::new(), Vec::new());
             return StoredSketch { tokens, identity, features, weights, sketch };
         }
@@ -78,6 +79,9 @@ impl StoredSketch {
     }
 }
 
+/// Expected bytes of a chunk in lists of results.
+const LIST_CHUNK_BYTES: u64 = 64;
+
 const DIGITS: &[u8; 16] = b"0123456789abcdef";
 const NO_DIGIT: u8 = 0xff;
 
@@ -121,24 +125,18 @@ fn from_bytes(bytes: &[u8]) -> Option<StoredSketch> {
     rest.len().is_multiple_of(4).then(|| StoredSketch { tokens, identity, features, weights, sketch: words(rest) })
 }
 
-/// A hash of what decides about a sketch, without what only decides about pairs.
+/// A hash of what decides about a sketch, without what only decides about pairs; that of 0.1.0, so that sketches stay
+/// readable.
 fn settings(config: &Config) -> u64 {
-    let defaults = Config::for_method(config.method);
-    let pieces = if matches!(config.method, Method::Bloom | Method::Spotsigs | Method::Simhash) {
-        Config { threshold: defaults.threshold, radius: defaults.radius, ..config.clone() }
-    } else {
-        config.clone()
-    };
-    let same = Config {
-        cluster: ClusterMode::Star,
-        keep: Keep::First,
-        exact_only: false,
-        bucket_limit: defaults.bucket_limit,
-        max_page_bytes: defaults.max_page_bytes,
-        captures: defaults.captures,
-        format: None,
-        fields: defaults.fields,
-        ..pieces
-    };
-    same.hash()
+    let mut same = Config::new(config.method.clone().without_decision());
+    same.content = config.content.clone();
+    same.pairs = config.pairs.clone();
+    same.pairs.exact_only = false;
+    same.pairs.bucket_limit = PairConfig::default().bucket_limit;
+    let mut frozen = ConfigV1::from(&same);
+    if Bloom::of(&config.method).is_none() {
+        // Lists had the chunks of lists, whatever the method.
+        frozen.set_chunk_size(LIST_CHUNK_BYTES);
+    }
+    frozen.hash()
 }

@@ -7,10 +7,10 @@ use std::path::Path;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::index::{FingerprintOrigin, Index, OpenOptions};
+use crate::index::{Index, OpenOptions};
 use crate::page::{Body, Markup, RawPage};
 use crate::parallel::in_order;
-use crate::read::{Batch, Reading, discover};
+use crate::read::{Batch, discover};
 use crate::refine::{Fold, Folded, Group, Lists, Refiner, Relation, SearchResult, StoredSketch};
 use crate::sketch::simhash::cosine_of_distance;
 
@@ -73,8 +73,8 @@ fn of_run(
     let results = || lists.lists.iter().flat_map(|list| &list.results);
     let wanted: HashSet<&str> = results().filter_map(|result| result.id.as_deref()).collect();
     let config = refiner.config();
-    let sources = discover(corpus, config.format, Path::new(""), None)?;
-    let reading = Reading::new(config, &sources.list);
+    let sources = discover(corpus, config.read.format, Path::new(""), None)?;
+    let reading = config.reading(&sources.list);
     let mut known: HashMap<String, StoredSketch> = HashMap::new();
     in_order(
         threads,
@@ -136,10 +136,7 @@ pub struct ByFingerprints {
 /// When the index cannot be read, or has none of the ids.
 pub fn by_fingerprints(lists: &Lists, index: &Path, config: &Config) -> Result<ByFingerprints> {
     let opened = Index::open(index, OpenOptions::default())?;
-    let radius = match &opened.config().fingerprints {
-        FingerprintOrigin::Pages(made) => made.radius,
-        FingerprintOrigin::Given => config.radius,
-    };
+    let radius = config.radius();
     let results = || lists.lists.iter().flat_map(|list| &list.results);
     let wanted: HashSet<&str> = results().filter_map(|result| result.id.as_deref()).collect();
     let mut known: HashMap<String, u64> = HashMap::new();

@@ -4,7 +4,6 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::refine::{Refiner, StoredSketch};
 use crate::report::plots::chart::{Scale, Series};
@@ -34,7 +33,7 @@ const LENGTHS: [usize; 10] = [10, 20, 50, 100, 150, 200, 300, 400, 500, 1000];
 /// # Errors
 /// When the method has no similarity to vary.
 pub fn spread(refiner: &Refiner, lists: &[Vec<Option<StoredSketch>>]) -> Result<Spread> {
-    if !refiner.config().method.has_threshold() {
+    if !refiner.config().method.has_similarity_threshold() {
         return Err(Error::Usage(format!(
             "--report varies the similarity; {} decides by something else: use bloom, minhash or spotsigs",
             refiner.config().method.name()
@@ -47,7 +46,7 @@ pub fn spread(refiner: &Refiner, lists: &[Vec<Option<StoredSketch>>]) -> Result<
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len().max(1) as f64;
     let mut groups = Vec::new();
     for threshold in THRESHOLDS {
-        let strict = Refiner::new(Config { threshold, ..refiner.config().clone() })?;
+        let strict = Refiner::new(refiner.config().with_method(refiner.config().method.with_threshold(threshold)))?;
         let of = |length: usize| {
             let counts: Vec<f64> = long(length).map(|list| strict.fold(&list[..length]).groups.len() as f64).collect();
             mean(&counts)
@@ -107,7 +106,7 @@ pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()
         figure(
             "Near-duplicates among the first results",
             "Jain et al. 2005, Figures 5 to 10 (7 to 26 % on average among the first 50)",
-            format!("At {}; the least, the mean and the most over all lists.", refiner.config().threshold),
+            format!("At {}; the least, the mean and the most over all lists.", refiner.config().method.threshold()),
             ("results", longest),
             ("share of near-duplicates", Scale::SHARE),
             &[share("least", |row| row.0), share("mean", |row| row.1), share("most", |row| row.2)],

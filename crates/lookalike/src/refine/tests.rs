@@ -1,9 +1,21 @@
 //! Lists with known duplicates.
 
+use crate::method::Bloom;
 use std::borrow::Cow;
 
 use super::*;
 use crate::page::{Body, Markup};
+
+fn bloom() -> Config {
+    Refiner::defaults(Bloom::default())
+}
+
+/// The config with other parameters.
+fn with(config: &Config, parameters: &[(&str, &str)]) -> Config {
+    let mut config = config.clone();
+    config.method.set_all(parameters.iter().copied()).unwrap();
+    config
+}
 
 fn words(topic: u32, count: u32) -> String {
     (0..count).map(|n| format!("w{}x{topic} ", n * 7 % 1000)).collect()
@@ -29,7 +41,7 @@ fn texts() -> Vec<String> {
 
 #[test]
 fn groups_come_in_the_order_of_their_best_rank() {
-    let refiner = Refiner::new(Refiner::defaults(Method::Bloom)).unwrap();
+    let refiner = Refiner::new(bloom()).unwrap();
     let folded = refiner.fold(&sketches(&refiner, &texts()));
     let shape: Vec<(usize, Vec<(usize, Relation)>)> = folded
         .groups
@@ -51,8 +63,8 @@ fn groups_come_in_the_order_of_their_best_rank() {
 
 #[test]
 fn every_method_folds_copies_and_no_strangers() {
-    for method in Method::ALL {
-        let refiner = Refiner::new(Refiner::defaults(method)).unwrap();
+    for method in Method::all() {
+        let refiner = Refiner::new(Refiner::defaults(method.clone())).unwrap();
         let texts = [words(1, 500), words(2, 500), words(1, 500), String::new(), String::new()];
         let folded = refiner.fold(&sketches(&refiner, &texts));
         let bests: Vec<usize> = folded.groups.iter().map(|group| group.best).collect();
@@ -66,18 +78,20 @@ fn chains_are_folded_only_on_request() {
     // Each has half of the one before it.
     let part = |from: u32| (from..from + 4).map(|topic| words(topic, 300)).collect::<String>();
     let list = [part(10), part(11), part(12), part(13)];
-    let star = Refiner::new(Config { threshold: 0.6, ..Refiner::defaults(Method::Bloom) }).unwrap();
+    let star = Refiner::new(with(&bloom(), &[("threshold", "0.6")])).unwrap();
     let folded = star.fold(&sketches(&star, &list));
     assert!(folded.groups.len() > 1, "{folded:?}");
     assert!(folded.groups.iter().flat_map(|group| &group.others).all(|fold| fold.similarity >= 0.6));
-    let chains = Refiner::new(Config { cluster: ClusterMode::Components, ..star.config().clone() }).unwrap();
+    let mut chains = star.config().clone();
+    chains.groups.cluster = ClusterMode::Components;
+    let chains = Refiner::new(chains).unwrap();
     assert_eq!(chains.fold(&sketches(&chains, &list)).groups.len(), 1);
 }
 
 #[test]
 fn stored_sketches_fold_like_texts() {
-    for method in Method::ALL {
-        let refiner = Refiner::new(Refiner::defaults(method)).unwrap();
+    for method in Method::all() {
+        let refiner = Refiner::new(Refiner::defaults(method.clone())).unwrap();
         let fresh = sketches(&refiner, &texts());
         let text = |sketch: &Option<StoredSketch>| sketch.as_ref().unwrap().to_text(refiner.config());
         let stored: Vec<_> = fresh.iter().map(|sketch| refiner.read_sketch(&text(sketch)).ok()).collect();
@@ -88,15 +102,15 @@ fn stored_sketches_fold_like_texts() {
 
 #[test]
 fn golden_sketch_and_foreign_ones() {
-    let refiner = Refiner::new(Config { filter_bits: 64, ..Refiner::defaults(Method::Bloom) }).unwrap();
+    let refiner = Refiner::new(with(&bloom(), &[("filter_bits", "64")])).unwrap();
     let made = sketches(&refiner, &["one two three four five six seven eight nine".to_owned()]);
     let text = made[0].as_ref().unwrap().to_text(refiner.config());
     assert_eq!(text, GOLDEN);
-    let looser = Refiner::new(Config { threshold: 0.5, ..refiner.config().clone() }).unwrap();
+    let looser = Refiner::new(with(refiner.config(), &[("threshold", "0.5")])).unwrap();
     assert!(looser.read_sketch(&text).is_ok(), "the threshold is no part of a sketch");
     for (other, complaint) in [
-        (Config { filter_bits: 128, ..refiner.config().clone() }, "other settings"),
-        (Config::for_method(Method::Minhash), "is a sketch of bloom"),
+        (with(refiner.config(), &[("filter_bits", "128")]), "other settings"),
+        (Config::default(), "is a sketch of bloom"),
     ] {
         let error = Refiner::new(other).unwrap().read_sketch(&text).unwrap_err();
         assert!(error.contains(complaint), "{error}");
@@ -116,8 +130,7 @@ const GOLDEN: &str = "1.bloom.4abcec6b5fa9db37.090000003db32e6a376ed917a72b45623
 
 #[test]
 fn filters_rule_out_nothing_that_is_similar() {
-    let refiner =
-        Refiner::new(Config { threshold: 0.4, filter_bits: 256, ..Refiner::defaults(Method::Bloom) }).unwrap();
+    let refiner = Refiner::new(with(&bloom(), &[("threshold", "0.4"), ("filter_bits", "256")])).unwrap();
     // Texts that share more and more with each other, in filters that are far too full.
     let list: Vec<String> =
         (0..24).map(|n| (n % 5..n % 5 + 1 + n % 7).map(|topic| words(topic, 60)).collect()).collect();

@@ -5,15 +5,18 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::candidate::layout::Layout;
 use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
-use crate::method::Plan;
 use crate::page::{Kind, PageId};
+use crate::plan::Plan;
+use crate::plan::layout::Layout;
 use crate::read::{Format, Source};
 use crate::report::Findings;
 use crate::sketch::supershingle::Bands;
 use crate::verify::sets::PageSets;
+
+/// The version of a result's layout: 2 since the config is in parts.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// Capped buckets and large clusters that are listed; the rest is counted.
 const LISTED: usize = 20;
@@ -238,7 +241,7 @@ impl Summary {
         }
         Ok(Summary {
             lookalike: env!("CARGO_PKG_VERSION").to_owned(),
-            format_version: 1,
+            format_version: FORMAT_VERSION,
             config_hash: format!("{:016x}", findings.config.hash()),
             config: findings.config.clone(),
             reclustered_at: findings.earlier.as_ref().map(|earlier| earlier.threshold),
@@ -303,9 +306,9 @@ impl Summary {
 }
 
 fn antecedents(findings: &Findings<'_>) -> Vec<String> {
-    match (&findings.earlier, &findings.plan.survey) {
+    match (&findings.earlier, &findings.plan.corpus) {
         (Some(earlier), _) => earlier.antecedents.clone(),
-        (None, Some(survey)) => survey.antecedents.iter().map(ToString::to_string).collect(),
+        (None, Some(corpus)) => corpus.antecedents.iter().map(ToString::to_string).collect(),
         (None, None) => Vec::new(),
     }
 }

@@ -5,5 +5,4 @@ pub mod min_bytes;
 pub mod minhash;
 pub mod projection;
 pub mod simhash;
-pub mod sketcher;
 pub mod supershingle;

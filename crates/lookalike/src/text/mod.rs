@@ -23,31 +23,72 @@ use serde::{Deserialize, Serialize};
 pub(crate) use normalize::is_unspaced;
 
 use self::core::CoreFinder;
+use crate::error::{Error, Result};
+use crate::names::named;
 use crate::page::{Body, Markup, RawPage, Token};
 use html::{ImageTerm, PageText};
 use tokenize::{TermSink, Tokenizer, TokensAt, Words};
 
-/// Which part of an HTML page counts.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Scope {
-    /// All of its text.
-    #[default]
-    Page,
-    /// The blocks that read like prose.
-    Core,
-    /// What a reader view would show.
-    Main,
+named! {
+    /// Which part of an HTML page counts.
+    pub enum Scope default Page {
+        /// All of its text
+        Page = "page",
+        /// The blocks that read like prose; all of it where there are too few
+        Core = "core",
+        /// What a reader view would show; slow
+        Main = "main",
+    }
 }
 
-impl Scope {
-    /// The name on the command line and in files.
+/// What of a page is compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct ContentConfig {
+    /// Which part of an HTML page counts.
+    pub scope: Scope,
+    /// Text in scripts counts, where it is the page's own.
+    pub scripts: bool,
+    /// Upper and lower case are different.
+    pub keep_case: bool,
+    /// Volatile tokens are left out before anything else.
+    pub mask_volatile: bool,
+    /// The language of all pages, by its code (`eng`); without one, each page's is detected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub language: Option<String>,
+}
+
+impl Default for ContentConfig {
+    fn default() -> ContentConfig {
+        ContentConfig { scope: Scope::Core, scripts: false, keep_case: false, mask_volatile: false, language: None }
+    }
+}
+
+impl ContentConfig {
+    /// How pages are read, before a method asks for more.
     #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Scope::Page => "page",
-            Scope::Core => "core",
-            Scope::Main => "main",
+    pub fn text_options(&self) -> TextOptions {
+        TextOptions {
+            keep_case: self.keep_case,
+            mask_volatile: self.mask_volatile,
+            scope: self.scope,
+            scripts: self.scripts,
+            ..TextOptions::default()
+        }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`] for an unknown language.
+    pub fn check(&self) -> Result<()> {
+        match self.language.as_deref() {
+            Some(name) if language::by_name(name).is_none() => {
+                let expected = "must be a known language, by its code of three letters, such as eng or deu";
+                Err(Error::invalid("language", name, expected))
+            }
+            _ => Ok(()),
         }
     }
 }

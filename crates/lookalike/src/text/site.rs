@@ -1,18 +1,19 @@
-//! The site a URL belongs to.
+//! The site a URL belongs to: by the rule of Henzinger (2006), §1 (a host with at most one dot is its own site;
+//! otherwise the label before the first dot is dropped), or the registrable domain (`bbc.co.uk` for
+//! `news.bbc.co.uk`).
 
-use serde::{Deserialize, Serialize};
 use url::{Host, Url};
 
-/// What makes two pages be of the same site.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SiteRule {
-    /// The rule of Henzinger (2006), §1: a host with at most one dot is its own site; otherwise the
-    /// label before the first dot is dropped.
-    #[default]
-    Paper,
-    /// The registrable domain, after the public suffix list: `bbc.co.uk` for `news.bbc.co.uk`.
-    Registrable,
+use crate::names::named;
+
+named! {
+    /// What makes two pages be of the same site.
+    pub enum SiteRule default Paper {
+        /// The host without its first label, if it has more than one dot
+        Paper = "paper",
+        /// The registrable domain, by the public suffix list
+        Registrable = "registrable",
+    }
 }
 
 impl SiteRule {

@@ -42,7 +42,7 @@ fn blocks(tokens: usize, ends: &[usize]) -> impl Iterator<Item = std::ops::Range
 impl Frame {
     /// Looks at the first pages of a corpus.
     pub(super) fn find(reading: &Reading<'_>, config: &Config, threads: usize) -> Result<Frame> {
-        let options = TextOptions { blocks: true, words: false, scope: Scope::Page, ..config.text_options() };
+        let options = TextOptions { blocks: true, words: false, scope: Scope::Page, ..config.plan().text };
         let (mut counts, mut titles, mut pages) = (HashMap::<u64, u64>::new(), HashMap::<Token, u64>::new(), 0u64);
         in_order(
             threads,

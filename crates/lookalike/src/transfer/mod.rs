@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::names::named;
 use crate::observe::Observer;
 use crate::report::files;
 use crate::work_dir::WorkDir;
@@ -54,15 +55,16 @@ pub struct TransferOptions {
     pub threads: usize,
 }
 
-/// Which of several different judgments of one page counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OnConflict {
-    /// That of the most similar page; of those the highest.
-    Nearest,
-    /// The highest.
-    Highest,
-    /// The lowest.
-    Lowest,
+named! {
+    /// Which of several different judgments of one page counts.
+    pub enum OnConflict {
+        /// That of the most similar page; of equally similar ones the highest
+        Nearest = "nearest",
+        /// The highest
+        Highest = "highest",
+        /// The lowest
+        Lowest = "lowest",
+    }
 }
 
 /// How a counterpart was found.
@@ -128,7 +130,7 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
         )));
     }
     let work = WorkDir::open_for(output::FILES.to_vec(), &options.output, options.force, false)?;
-    let format = options.config.format;
+    let format = options.config.read.format;
     let (from, to) = (Side::new(&options.from, format)?, Side::new(&options.to, format)?);
     let config = sides::common_config(&from, &to, &options.config)?;
     let judged = JudgedPages::read(&from, &judgments, &config, options, observer)?;

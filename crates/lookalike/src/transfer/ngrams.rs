@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use crate::candidate::design::Design;
 use crate::candidate::hamming_join::{QueryTables, join_design};
-use crate::candidate::layout;
 use crate::feature::shingle::{into_set, shingles};
 use crate::page::Token;
+use crate::plan::design::Design;
+use crate::plan::layout;
 use crate::sketch::minhash::MinHasher;
 use crate::sketch::simhash::fingerprint;
 use crate::sketch::supershingle::Bands;

@@ -8,17 +8,18 @@ use std::sync::atomic::Ordering;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::candidate::hamming_join::QueryTables;
-use crate::config::Config;
+use crate::config::{Config, FingerprintConfig};
 use crate::error::{Error, Result, SkippedRecord};
-use crate::index::pages::{check, fingerprint};
+use crate::index::pages::fingerprint;
 use crate::index::{FingerprintOrigin, Id, Index, OpenOptions};
 use crate::job::dedup::no_pages;
-use crate::method::Plan;
+use crate::method::DEFAULT_SEED;
 use crate::observe::{Observer, Stage};
 use crate::page::{RawPage, Token};
 use crate::parallel::in_order;
+use crate::plan::Plan;
 use crate::read::{Batch, Format, NoPage, Reading, Sources, discover};
-use crate::sketch::sketcher::Sketcher;
+use crate::sketcher::Sketcher;
 use crate::text::site::SiteRule;
 use crate::text::{PageReader, TextOptions};
 use crate::transfer::frames::Frame;
@@ -54,13 +55,9 @@ impl Side {
 
 /// The config that both sides' fingerprints are made with.
 pub(super) fn common_config(from: &Side, to: &Side, given: &Config) -> Result<Config> {
-    let of_index = |config: &Config| Config {
-        format: given.format,
-        fields: given.fields.clone(),
-        radius: given.radius,
-        captures: given.captures.clone(),
-        max_page_bytes: given.max_page_bytes,
-        ..config.clone()
+    let of_index = |fingerprints: &FingerprintConfig| {
+        let config = fingerprints.config(&given.read, given.pairs.min_tokens);
+        config.with_method(config.method.with_threshold(f64::from(given.radius())))
     };
     let config = match (from.meaning(), to.meaning()) {
         (None, None) => given.clone(),
@@ -82,7 +79,9 @@ pub(super) fn common_config(from: &Side, to: &Side, given: &Config) -> Result<Co
             ));
         }
     };
-    check(&config)?;
+    FingerprintConfig::of_config(&config)
+        .ok_or_else(|| Error::invalid("method", config.method.name(), "must be simhash: fingerprints are compared"))?
+        .check()?;
     Ok(config)
 }
 
@@ -155,8 +154,8 @@ struct Eyes {
 
 impl Eyes {
     fn new(plan: &Plan, config: &Config) -> Eyes {
-        let options = TextOptions { words: false, blocks: true, ..config.text_options() };
-        Eyes { sketcher: Sketcher::new(plan, config), reader: PageReader::new(options), room: Room::default() }
+        let options = TextOptions { words: false, blocks: true, ..config.plan().text };
+        Eyes { sketcher: Sketcher::new(plan), reader: PageReader::new(options), room: Room::default() }
     }
 }
 
@@ -209,8 +208,8 @@ impl JudgedPages {
                 })?;
             }
             Side::Pages(sources, inputs) => {
-                let reading = Reading::new(config, &sources.list);
-                let plan = Plan::new(config);
+                let reading = config.reading(&sources.list);
+                let plan = config.plan();
                 let frame = Frame::find(&reading, config, options.threads)?;
                 observer.start(Stage::Read, sources.list.iter().map(|source| source.bytes).sum());
                 let mut seen = reading.bytes_read.load(Ordering::Relaxed);
@@ -229,7 +228,7 @@ impl JudgedPages {
                                 let judged = JudgedPage {
                                     id,
                                     url: page.url.as_deref().map(str::to_owned),
-                                    fingerprint: fingerprint(&page, &mut eyes.sketcher, config),
+                                    fingerprint: fingerprint(&page, &mut eyes.sketcher),
                                     tokens: Some(frame.without(&page, &mut eyes.reader)),
                                 };
                                 rows.push((judged, key));
@@ -296,10 +295,10 @@ impl JudgedPages {
     /// Fingerprints alone decide: there is no text to compare.
     fn find_in_index(&self, index: &Index, config: &Config) -> Result<Found> {
         let reader = index.reader();
-        let near = Near::new(self.fingerprints(), reader.len().1, config.radius);
+        let near = Near::new(self.fingerprints(), reader.len().1, config.radius());
         let mut found = Found { corpus_pages: reader.len().0, ..Found::default() };
         let mut rows: HashMap<(u32, String), Counterpart> = HashMap::new();
-        for (value, stored) in reader.batch(near.values(), config.radius)? {
+        for (value, stored) in reader.batch(near.values(), config.radius())? {
             for id in reader.ids(stored, usize::MAX)? {
                 for &judged in near.who(value) {
                     let distance = Some((value ^ stored).count_ones());
@@ -318,7 +317,7 @@ impl JudgedPages {
             for &judged in self.by_url.get(&key).into_iter().flatten() {
                 let distance = self.pages[judged as usize].fingerprint.map(|own| (own ^ value).count_ones());
                 let row = rows.entry((judged, name.clone())).or_insert_with(|| counterpart(judged, id, Way::Url));
-                let is_near = distance.is_some_and(|distance| distance <= config.radius);
+                let is_near = distance.is_some_and(|distance| distance <= config.radius());
                 row.way = Some(if is_near { Way::Both } else { Way::Url });
                 row.distance = distance;
             }
@@ -336,8 +335,8 @@ impl JudgedPages {
         options: &TransferOptions,
         observer: &dyn Observer,
     ) -> Result<Found> {
-        let reading = Reading::new(config, &sources.list);
-        let plan = Plan::new(config);
+        let reading = config.reading(&sources.list);
+        let plan = config.plan();
         let frame = Frame::find(&reading, config, options.threads)?;
         let search = Search::new(self, config, options);
         let tables = search.tables();
@@ -356,7 +355,7 @@ impl JudgedPages {
                         id: reading.id_of(&page),
                         key: url_of(&page, &reading),
                         url: page.url.as_deref().map(str::to_owned),
-                        fingerprint: fingerprint(&page, &mut eyes.sketcher, config),
+                        fingerprint: fingerprint(&page, &mut eyes.sketcher),
                         tokens: frame.without(&page, &mut eyes.reader),
                     });
                     Ok(())
@@ -449,26 +448,27 @@ impl<'a> Search<'a> {
         let mut room = Room::default();
         let (mut fingerprints, mut bands) = (Vec::new(), Vec::new());
         for n in ngrams::LENGTHS {
-            let mut table = BandTable::new(n, options.threshold, config.seed);
+            let mut table = BandTable::new(n, options.threshold, DEFAULT_SEED);
             let mut values = Vec::new();
             for (number, page) in (0u32..).zip(&judged.pages) {
-                let long = page.tokens.as_ref().filter(|tokens| tokens.len() >= config.min_tokens.max(1) as usize);
+                let long =
+                    page.tokens.as_ref().filter(|tokens| tokens.len() >= config.pairs.min_tokens.max(1) as usize);
                 if let Some(tokens) = long {
                     table.add(number, tokens, &mut room);
                     values.extend(ngrams::simhash(tokens, n, &mut room).map(|value| (number, value)));
                 }
             }
             bands.push(table);
-            fingerprints.push(Near::new(values.into_iter(), BATCH_PAGES, config.radius));
+            fingerprints.push(Near::new(values.into_iter(), BATCH_PAGES, config.radius()));
         }
         Search {
             judged,
-            near: Near::new(judged.fingerprints(), BATCH_PAGES, config.radius),
+            near: Near::new(judged.fingerprints(), BATCH_PAGES, config.radius()),
             fingerprints,
             bands,
             threshold: options.threshold,
-            min_tokens: config.min_tokens.max(1) as usize,
-            radius: config.radius,
+            min_tokens: config.pairs.min_tokens.max(1) as usize,
+            radius: config.radius(),
         }
     }
 

@@ -10,8 +10,8 @@ use std::hash::BuildHasherDefault;
 
 use crate::candidate::band_join::CrowdedBucket;
 use crate::error::Result;
-use crate::method::{Plan, Verdict};
 use crate::page::{PageId, ScoredPair};
+use crate::plan::{Plan, Verdict};
 use crate::spill::Scratch;
 use crate::text::term::TokenHasher;
 use crate::verify::sets::{PageSets, Room};
@@ -158,7 +158,7 @@ mod tests {
     #[test]
     fn members_match_the_best_ranked_of_their_group() {
         let directory = tempfile::tempdir().unwrap();
-        let plan = Plan::new(&Config::default());
+        let plan = Config::default().plan();
         let groups: Vec<u64> = (0..300).map(|page| page % 3).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 4, members: (0..300).collect() };
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn more_families_than_comparisons_are_all_found() {
         let directory = tempfile::tempdir().unwrap();
-        let plan = Plan::new(&Config::default());
+        let plan = Config::default().plan();
         let groups: Vec<u64> = (0..1200).map(|page| page % 300).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: (0..1200).collect() };
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_crowd_of_strangers_costs_at_most_64_comparisons_a_member() {
         let directory = tempfile::tempdir().unwrap();
-        let plan = Plan::new(&Config::default());
+        let plan = Config::default().plan();
         let groups: Vec<u64> = (0..500).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: (0..500).collect() };

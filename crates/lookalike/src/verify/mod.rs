@@ -12,8 +12,8 @@ use rayon::prelude::*;
 
 use crate::candidate::band_join::Candidates;
 use crate::error::Result;
-use crate::method::{Plan, Verdict};
 use crate::page::{PageId, ScoredPair};
+use crate::plan::{Plan, Verdict};
 use leaders::CappedBucket;
 use sets::{PageSets, Room};
 

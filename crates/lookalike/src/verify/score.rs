@@ -1,11 +1,12 @@
 //! Two pages' features and sketches → what they have in common, and what the method says to it.
 
-use crate::method::{Decision, Measure, NEAR_MISS_BITS, NEAR_MISS_DISTANCE, Plan, Verdict};
+use crate::plan::decision::Evidence;
+use crate::plan::{Decision, Measure, Plan, Verdict};
 use crate::sketch::bloom::SharedBits;
 use crate::sketch::minhash::agreement;
 use crate::sketch::projection::distance;
 use crate::sketch::simhash::cosine_of_distance;
-use crate::sketch::sketcher::PageSketch;
+use crate::sketcher::PageSketch;
 use crate::verify::jaccard::{jaccard, share, shared};
 
 /// What was found about two pages.
@@ -52,45 +53,25 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
     let equal = all_bits - differing.min(all_bits);
     let by_bits = cosine_of_distance(differing, all_bits).max(0.0);
 
-    let (score, estimate, verdict) = match plan.decision {
-        Decision::Similarity { threshold, strictly } => {
-            let verdict = Decision::on_similarity(overlap.similarity, threshold, strictly);
+    let same_site = l.site == r.site && l.site.iter().any(|&half| half != 0);
+    let (similarity, equal_bits, differing_bits) = (overlap.similarity, equal, differing);
+    let verdict = plan.decision.verdict(&Evidence { similarity, agreeing, equal_bits, differing_bits, same_site });
+    let (score, estimate) = match plan.decision {
+        Decision::Similarity { .. } => {
             if let Some(filter) = plan.sketch.filter {
                 let bits = SharedBits::new(l.filter, r.filter);
                 let fewer = filter.elements(bits.left.min(bits.right)).max(1.0);
                 let estimate = (filter.shared_elements(bits) / fewer).min(1.0);
-                (bits.left_ratio().max(bits.right_ratio()), estimate, verdict)
+                (bits.left_ratio().max(bits.right_ratio()), estimate)
             } else if l.min_values.is_empty() {
-                (overlap.similarity, overlap.similarity, verdict)
+                (similarity, similarity)
             } else {
-                (overlap.similarity, agreement(l.min_values, r.min_values), verdict)
+                (similarity, agreement(l.min_values, r.min_values))
             }
         }
-        Decision::Agreement { agree } => {
-            (f64::from(agreeing), agreement(l.min_values, r.min_values), Decision::on_count(agreeing, agree, 1))
-        }
-        Decision::EqualBits { least } => (f64::from(equal), by_bits, Decision::on_count(equal, least, NEAR_MISS_BITS)),
-        Decision::Both { agree, least } => {
-            let verdict = both(agreeing, agree, equal, least);
-            (f64::from(equal), by_bits, verdict)
-        }
-        Decision::BySite { agree, same, other } => {
-            let is_same_site = l.site == r.site && l.site.iter().any(|&half| half != 0);
-            let verdict = if is_same_site {
-                both(agreeing, agree, equal, same)
-            } else {
-                Decision::on_count(equal, other, NEAR_MISS_BITS)
-            };
-            (f64::from(equal), by_bits, verdict)
-        }
-        Decision::Distance { radius } => {
-            let verdict = match differing {
-                _ if differing <= radius => Verdict::Accepted,
-                _ if differing <= radius + NEAR_MISS_DISTANCE => Verdict::NearMiss,
-                _ => Verdict::Rejected,
-            };
-            (f64::from(differing), by_bits, verdict)
-        }
+        Decision::Agreement { .. } => (f64::from(agreeing), agreement(l.min_values, r.min_values)),
+        Decision::EqualBits { .. } | Decision::Both { .. } | Decision::BySite { .. } => (f64::from(equal), by_bits),
+        Decision::Distance { .. } => (f64::from(differing), by_bits),
     };
     Score {
         similarity: overlap.similarity,
@@ -101,11 +82,6 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
         agreeing,
         verdict,
     }
-}
-
-/// B-similar, and not contradicted by C.
-fn both(agreeing: u32, agree: u32, equal: u32, least: u32) -> Verdict {
-    if agreeing >= agree { Decision::on_count(equal, least, NEAR_MISS_BITS) } else { Verdict::Rejected }
 }
 
 /// What two sets of features have in common.
@@ -183,6 +159,7 @@ impl WeightSums {
 mod tests {
     use super::*;
     use crate::config::{Config, Method};
+    use crate::method::Spotsigs;
     use crate::text::term::term_token;
 
     fn page<'a>(features: &'a [u64], weights: &'a [u32]) -> PageSketch<'a> {
@@ -213,8 +190,8 @@ mod tests {
         let b = page_of(&["is(3) year", "is(3) this", "is(2) this", "is(2) expected"]);
         let c = page_of(&["is(3) pants", "is(2) here", "the(4) passes", "the(4) knowing"]);
         let similarity = |left: &[u64], right: &[u64], threshold: f64| {
-            let config = Config { threshold, ..Config::for_method(Method::Spotsigs) };
-            let found = score(&Plan::new(&config), page(left, &[]), page(right, &[]));
+            let config = Config::new(Method::from(Spotsigs::default()).with_threshold(threshold));
+            let found = score(&config.plan(), page(left, &[]), page(right, &[]));
             (found.similarity, found.verdict == Verdict::Accepted)
         };
         assert_eq!(similarity(&a, &c, 0.5), (0.5, false), "at the threshold is not above it");

@@ -6,9 +6,9 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::method::{Plan, Verdict};
 use crate::page::{PageId, ScoredPair};
-use crate::sketch::sketcher::PageSketch;
+use crate::plan::{Plan, Verdict};
+use crate::sketcher::PageSketch;
 use crate::spill::{Scratch, Spill};
 use crate::verify::score::score;
 

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::candidate::design::{Cut, Design, MOST_TABLES, binomial};
 use crate::error::{Error, Result};
 use crate::index::segment::MOST_RADIUS;
 use crate::index::segment::packed::PackedShape;
+use crate::plan::design::{Cut, Design, MOST_TABLES, binomial};
 use crate::size::format_bytes;
 
 /// What a design costs.

@@ -7,7 +7,6 @@
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use crate::candidate::design::Design;
 use crate::error::Result;
 use crate::index::build::sort::{KeyedId, SortBuffers, Sortable, SortedItems, SortedKeys, Sorter};
 use crate::index::segment::file::SegmentWriter;
@@ -15,6 +14,7 @@ use crate::index::segment::huffman;
 use crate::index::segment::ids::{Id, IdKind, PendingIds};
 use crate::index::segment::packed::{PackedShape, PackedWriter};
 use crate::index::segment::{SegmentMeta, TableCodec};
+use crate::plan::design::Design;
 use crate::spill::{Fixed, Scratch, Spill};
 
 /// Rows of a segment at the most.

@@ -9,7 +9,6 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, MutexGuard, PoisonError};
 
-use crate::candidate::design::Design;
 use crate::error::{Error, Result};
 use crate::index::build::planner::{self, Budget};
 use crate::index::build::{MOST_ROWS, SegmentBuilder};
@@ -18,6 +17,7 @@ use crate::index::live::store::{PageWriter, StoredPage, replace_store};
 use crate::index::segment::ids::Id;
 use crate::index::segment::{Segment, TableCodec};
 use crate::index::{BUILDING, Index, IndexConfig, IndexState, NEW_STORE, STORE, open_segment};
+use crate::plan::design::Design;
 
 /// Rows that are looked at one by one, at the most.
 const TAIL_ROWS: usize = 256;

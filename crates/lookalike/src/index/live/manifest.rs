@@ -7,13 +7,12 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::candidate::design::{Cut, Design};
-use crate::config::Config;
+use crate::config::{Config, ConfigV1, FingerprintConfig, PairConfig, ReadConfig};
 use crate::error::{Error, Result};
-use crate::index::segment::file::FORMAT_VERSION;
 use crate::index::segment::ids::IdKind;
 use crate::index::segment::{MOST_RADIUS, TableCodec};
 use crate::index::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
+use crate::plan::design::{Cut, Design};
 
 /// A manifest that is being written.
 const NEW: &str = "manifest.json.new";
@@ -24,8 +23,8 @@ const NEW: &str = "manifest.json.new";
 pub enum FingerprintOrigin {
     /// From elsewhere: nothing is known about how they were made.
     Given,
-    /// From pages, as this config says.
-    Pages(Box<Config>),
+    /// From pages, made as this says.
+    Pages(Box<FingerprintConfig>),
 }
 
 /// What an index is for.
@@ -33,6 +32,12 @@ pub enum FingerprintOrigin {
 pub struct IndexConfig {
     /// Where fingerprints come from.
     pub fingerprints: FingerprintOrigin,
+    /// Pages with fewer tokens have no fingerprint.
+    #[serde(default = "default_min_tokens")]
+    pub min_tokens: u32,
+    /// How the pages of files are read that are added; does not decide a fingerprint.
+    #[serde(default)]
+    pub read: ReadConfig,
     /// What ids are.
     pub ids: IdKind,
     /// Differing bits up to which nothing is missed.
@@ -44,6 +49,13 @@ pub struct IndexConfig {
     /// Estimated similarity from which a stored page that is near by its fingerprint is a near-duplicate.
     #[serde(default = "default_threshold")]
     pub threshold: f64,
+    /// What stands for the fingerprints in segments that 0.1.0 wrote, where that is something else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) segment_hash: Option<u64>,
+}
+
+fn default_min_tokens() -> u32 {
+    PairConfig::default().min_tokens
 }
 
 fn default_threshold() -> f64 {
@@ -59,19 +71,31 @@ impl IndexConfig {
     pub fn given(ids: IdKind, radius: u32) -> IndexConfig {
         IndexConfig {
             fingerprints: FingerprintOrigin::Given,
+            min_tokens: default_min_tokens(),
+            read: ReadConfig::default(),
             ids,
             radius,
             cut: None,
             codec: TableCodec::EliasFano,
             threshold: IndexConfig::THRESHOLD,
+            segment_hash: None,
         }
     }
 
-    /// For pages that are read as `config` says.
+    /// For pages whose fingerprints are made as `fingerprints` says.
     #[must_use]
-    pub fn pages(config: Config, radius: u32) -> IndexConfig {
-        let fingerprints = FingerprintOrigin::Pages(Box::new(config));
+    pub fn pages(fingerprints: FingerprintConfig, radius: u32) -> IndexConfig {
+        let fingerprints = FingerprintOrigin::Pages(Box::new(fingerprints));
         IndexConfig { fingerprints, ..IndexConfig::given(IdKind::Text, radius) }
+    }
+
+    /// The config that its pages are read with; nothing where its fingerprints are not of pages.
+    #[must_use]
+    pub fn page_config(&self) -> Option<Config> {
+        match &self.fingerprints {
+            FingerprintOrigin::Given => None,
+            FingerprintOrigin::Pages(fingerprints) => Some(fingerprints.config(&self.read, self.min_tokens)),
+        }
     }
 
     /// Whether it makes sense.
@@ -88,6 +112,9 @@ impl IndexConfig {
         if !(0.0..=1.0).contains(&self.threshold) {
             return Err(Error::Usage(format!("--threshold {} must be between 0 and 1", self.threshold)));
         }
+        if let FingerprintOrigin::Pages(pages) = &self.fingerprints {
+            pages.check()?;
+        }
         if let Some(cut) = &self.cut {
             Design::new(64, self.radius, cut.clone())
                 .map_err(|reason| Error::Usage(format!("--design {cut}: {reason}")))?;
@@ -99,8 +126,50 @@ impl IndexConfig {
     /// every machine; radius, design, codec and threshold do not count.
     #[must_use]
     pub fn hash(&self) -> u64 {
-        xxh3_64(&serde_json::to_vec(&(&self.fingerprints, self.ids)).unwrap_or_default())
+        self.segment_hash.unwrap_or_else(|| match &self.fingerprints {
+            FingerprintOrigin::Given => hash_of(&MeaningV1::Given, self.ids),
+            FingerprintOrigin::Pages(pages) => {
+                let config = pages.config(&ReadConfig::default(), self.min_tokens);
+                hash_of(&MeaningV1::Pages(Box::new(ConfigV1::from(&config))), self.ids)
+            }
+        })
     }
+}
+
+/// Where fingerprints come from, as 0.1.0 wrote it: with everything that a run is described by. Segments carry its hash.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum MeaningV1 {
+    Given,
+    Pages(Box<ConfigV1>),
+}
+
+fn hash_of(meaning: &MeaningV1, ids: IdKind) -> u64 {
+    xxh3_64(&serde_json::to_vec(&(meaning, ids)).expect("plain fields serialise"))
+}
+
+/// Turns a manifest of 0.1.0 into one of today.
+fn upgrade(manifest: &mut serde_json::Value) -> Result<(), String> {
+    let config = &mut manifest["config"];
+    let meaning: MeaningV1 =
+        serde_json::from_value(config["fingerprints"].clone()).map_err(|error| error.to_string())?;
+    let ids: IdKind = serde_json::from_value(config["ids"].clone()).map_err(|error| error.to_string())?;
+    if let MeaningV1::Pages(pages) = &meaning {
+        let whole = pages.upgrade().map_err(|error| error.to_string())?;
+        let fingerprints =
+            FingerprintConfig::of_config(&whole).ok_or("its pages have no fingerprints: another method made it")?;
+        let min_tokens = whole.pairs.min_tokens;
+        let today = IndexConfig { ids, min_tokens, ..IndexConfig::pages(fingerprints.clone(), 0) };
+        let written = hash_of(&meaning, ids);
+        let to_value = |value: serde_json::Result<serde_json::Value>| value.map_err(|error| error.to_string());
+        config["fingerprints"] = to_value(serde_json::to_value(FingerprintOrigin::Pages(Box::new(fingerprints))))?;
+        config["min_tokens"] = min_tokens.into();
+        config["read"] = to_value(serde_json::to_value(&whole.read))?;
+        if written != today.hash() {
+            config["segment_hash"] = written.into();
+        }
+    }
+    Ok(())
 }
 
 /// The list of segments.
@@ -128,17 +197,16 @@ pub(crate) struct StoreEntry {
     pub(crate) open: bool,
 }
 
-/// The format of a manifest that knows of a store: a program that does not must not read it.
-const WITH_STORE: u32 = 2;
+/// The format of a manifest: 1 and 2 (with a store) are those of 0.1.0, which wrote all of a run's config.
+const MANIFEST_FORMAT: u32 = 3;
 
 impl Manifest {
     pub(crate) fn new(config: IndexConfig) -> Manifest {
-        Manifest { format: FORMAT_VERSION, config, segments: Vec::new(), next: 1, next_id: 0, store: None }
+        Manifest { format: MANIFEST_FORMAT, config, segments: Vec::new(), next: 1, next_id: 0, store: None }
     }
 
     pub(crate) fn set_store(&mut self, store: Option<StoreEntry>) {
         self.store = store;
-        self.format = if store.is_some() { WITH_STORE } else { FORMAT_VERSION };
     }
 
     pub(crate) fn path(directory: &Path) -> PathBuf {
@@ -156,13 +224,17 @@ impl Manifest {
             Err(cause) => return Err(Error::Io { path, action: "read", cause }),
         };
         let bad = |reason: String| Error::BadSegment { path: path.clone(), reason };
-        let value: serde_json::Value = serde_json::from_slice(&bytes)
+        let mut value: serde_json::Value = serde_json::from_slice(&bytes)
             .map_err(|cause| bad(format!("is damaged ({cause}); restore it from a copy")))?;
         let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
-        if format != u64::from(FORMAT_VERSION) && format != u64::from(WITH_STORE) {
+        if !(1..=u64::from(MANIFEST_FORMAT)).contains(&format) {
             return Err(bad(format!(
-                "has the format {format}, and this program reads {FORMAT_VERSION} and {WITH_STORE}; use the version of lookalike that wrote it, or a newer one"
+                "has the format {format}, and this program reads 1 to {MANIFEST_FORMAT}; use the version of lookalike that wrote it, or a newer one"
             )));
+        }
+        if format < u64::from(MANIFEST_FORMAT) {
+            upgrade(&mut value).map_err(|reason| bad(format!("makes no sense ({reason}); restore it from a copy")))?;
+            value["format"] = MANIFEST_FORMAT.into();
         }
         let manifest: Manifest = serde_json::from_value(value)
             .map_err(|cause| bad(format!("makes no sense ({cause}); restore it from a copy")))?;

@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::index::Index;
 use crate::index::live::changes::is_in_file;
 use crate::index::query::reader::IndexReader;
+use crate::names::Named;
 use crate::report::plots::{columns, standalone};
 
 /// Parts of the space of fingerprints that are counted.

@@ -16,16 +16,18 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReaderB
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::index::segment::ids::{Id, IdKind};
+use crate::names::named;
 use crate::read::compression::Compression;
 use crate::read::guarded;
 
-/// How fingerprints are written in lines.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Notation {
-    /// Up to 16 hexadecimal digits.
-    Hex,
-    /// A number from 0 to 2^64 − 1; negative ones stand for their bits.
-    Decimal,
+named! {
+    /// How fingerprints are written in lines.
+    pub enum Notation {
+        /// Up to 16 hexadecimal digits
+        Hex = "hex",
+        /// Numbers from 0 to 2^64 - 1; negative ones stand for their bits
+        Decimal = "decimal",
+    }
 }
 
 impl Notation {

@@ -4,19 +4,18 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 
-use crate::config::{Config, Method};
-use crate::error::{Error, Result, SkippedRecord};
+use crate::config::Config;
+use crate::error::{Result, SkippedRecord};
 use crate::feature::shingle::shingles;
 use crate::index::live::store::StoredPage;
 use crate::index::segment::ids::Id;
 use crate::job::dedup::no_pages;
-use crate::method::Plan;
 use crate::observe::{Observer, Stage};
 use crate::page::RawPage;
 use crate::parallel::in_order;
-use crate::read::{Batch, NoPage, Reading, discover};
+use crate::read::{Batch, NoPage, discover};
 use crate::sketch::min_bytes::{MinBytes, PARTS, min_bytes};
-use crate::sketch::sketcher::Sketcher;
+use crate::sketcher::Sketcher;
 
 /// What was read.
 #[derive(Debug, Default)]
@@ -34,33 +33,15 @@ pub struct FingerprintedPages {
 /// Examples that are kept.
 const MOST_EXAMPLES: usize = 5;
 
-/// Whether fingerprints can be made of single pages with this config.
-///
-/// # Errors
-/// With what stands in the way.
-pub fn check(config: &Config) -> Result<()> {
-    config.check()?;
-    if config.method != Method::Simhash {
-        return Err(Error::Usage("an index holds fingerprints of simhash; other methods have none".to_owned()));
-    }
-    if config.weights.needs_corpus() {
-        return Err(Error::Usage(format!(
-            "--weights {} depends on the whole corpus, so that fingerprints of later pages would not fit; use none or tf",
-            config.weights.name()
-        )));
-    }
-    Ok(())
-}
-
 /// The fingerprint of one page; none where it is empty or too short.
 #[must_use]
-pub fn fingerprint(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> Option<u64> {
+pub fn fingerprint(page: &RawPage<'_>, sketcher: &mut Sketcher) -> Option<u64> {
     let tokens = sketcher.read(page).tokens;
-    fingerprint_of_read(tokens, sketcher, config)
+    fingerprint_of_read(tokens, sketcher)
 }
 
-fn fingerprint_of_read(tokens: u32, sketcher: &mut Sketcher, config: &Config) -> Option<u64> {
-    if tokens < config.min_tokens.max(1) || sketcher.sequence().is_empty() {
+fn fingerprint_of_read(tokens: u32, sketcher: &mut Sketcher) -> Option<u64> {
+    if !sketcher.plan().is_long_enough(tokens) || sketcher.sequence().is_empty() {
         return None;
     }
     let mut columns = Vec::new();
@@ -74,8 +55,8 @@ const RUN: usize = 5;
 
 /// What an online index keeps of a page.
 #[must_use]
-pub fn stored_page(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> StoredPage {
-    let read = page_without_sketch(page, sketcher, config);
+pub fn stored_page(page: &RawPage<'_>, sketcher: &mut Sketcher) -> StoredPage {
+    let read = page_without_sketch(page, sketcher);
     StoredPage { sketch: sketch_of_read(sketcher), ..read }
 }
 
@@ -88,10 +69,10 @@ pub(crate) fn sketch_of_read(sketcher: &Sketcher) -> MinBytes {
 
 /// What an online index keeps of a page, but for what confirms candidates: if there are none, nobody needs it. A page that
 /// is too short has half of the hash of its words for a fingerprint, so that its copies are found.
-pub(crate) fn page_without_sketch(page: &RawPage<'_>, sketcher: &mut Sketcher, config: &Config) -> StoredPage {
+pub(crate) fn page_without_sketch(page: &RawPage<'_>, sketcher: &mut Sketcher) -> StoredPage {
     let facts = sketcher.read(page);
     let (tokens, identity, title) = (facts.tokens, facts.identity, facts.title.map(str::to_owned));
-    let fingerprint = fingerprint_of_read(tokens, sketcher, config);
+    let fingerprint = fingerprint_of_read(tokens, sketcher);
     #[allow(clippy::cast_possible_truncation)] // half of a hash is a hash
     let short = identity as u64;
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
@@ -119,10 +100,9 @@ pub fn for_each(
     observer: &dyn Observer,
     tell: &mut dyn FnMut(&Id, u64, StoredPage) -> Result<()>,
 ) -> Result<FingerprintedPages> {
-    check(config)?;
-    let sources = discover(inputs, config.format, index, None)?;
-    let reading = Reading::new(config, &sources.list);
-    let plan = Plan::new(config);
+    let sources = discover(inputs, config.read.format, index, None)?;
+    let reading = config.reading(&sources.list);
+    let plan = config.plan();
     let mut done = FingerprintedPages::default();
     for problem in sources.problems.clone() {
         observer.skipped(&problem);
@@ -134,7 +114,7 @@ pub fn for_each(
     in_order(
         threads,
         |jobs| reading.read_all(jobs),
-        || Sketcher::new(&plan, config),
+        || Sketcher::new(&plan),
         |sketcher, batch: Batch| {
             let (mut rows, mut skipped) = (Vec::new(), Vec::new());
             batch.visit(&reading, &mut |found| {
@@ -143,7 +123,7 @@ pub fn for_each(
                     Ok(page) if page.capture.is_some_and(|capture| capture.refers_to.is_some()) => {}
                     Ok(page) => {
                         let id = reading.id_of(&page);
-                        rows.push((Id::Text(id.into()), stored_page(&page, sketcher, config)));
+                        rows.push((Id::Text(id.into()), stored_page(&page, sketcher)));
                     }
                     Err(NoPage::Skipped(record)) => skipped.push(record),
                     Err(NoPage::Other(_)) => {}

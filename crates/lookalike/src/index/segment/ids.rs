@@ -5,10 +5,11 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::error::Result;
 use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
+use crate::names::named;
 use crate::spill::{Scratch, Spill};
 
 /// What a row is called.
@@ -44,14 +45,14 @@ impl From<&str> for Id {
     }
 }
 
-/// What the ids of an index are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum IdKind {
-    /// Numbers.
-    Number,
-    /// Texts.
-    Text,
+named! {
+    /// What the ids of an index are.
+    pub enum IdKind {
+        /// Whole numbers, a few bytes each
+        Number = "number",
+        /// Anything
+        Text = "text",
+    }
 }
 
 impl Id {

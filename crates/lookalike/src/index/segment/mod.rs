@@ -13,39 +13,31 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::candidate::design::{Cut, Design};
 use crate::error::{Error, Result};
 use crate::index::build::planner::{self, Budget};
 use crate::index::segment::file::{Section, SegmentFile};
 use crate::index::segment::huffman::HuffmanTable;
 use crate::index::segment::ids::{Id, IdKind, Ids};
 use crate::index::segment::packed::{PackedShape, PackedTable, ProbeScratch};
+use crate::names::named;
+use crate::plan::design::{Cut, Design};
 
-/// How the keys of a table are stored.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum TableCodec {
-    /// Eight bytes each.
-    Raw,
-    /// The paper's code.
-    Huffman,
-    /// High parts as a run of bits, low parts packed.
-    EliasFano,
+named! {
+    /// How the keys of a table are stored.
+    #[derive(Hash)]
+    pub enum TableCodec {
+        /// Eight bytes per fingerprint
+        Raw = "raw",
+        /// The code of the paper on fingerprints
+        Huffman = "huffman",
+        /// Smallest, and as fast as raw
+        EliasFano = "elias-fano",
+    }
 }
 
 impl TableCodec {
     /// All of them.
     pub const ALL: [TableCodec; 3] = [TableCodec::Raw, TableCodec::Huffman, TableCodec::EliasFano];
-
-    /// The name on the command line and in files.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            TableCodec::Raw => "raw",
-            TableCodec::Huffman => "huffman",
-            TableCodec::EliasFano => "elias-fano",
-        }
-    }
 }
 
 /// What the footer of a segment says of it.

@@ -7,7 +7,7 @@
 use std::collections::HashMap;
 use std::path::Path;
 
-use crate::config::{Config, Method};
+use crate::config::{Config, FingerprintConfig};
 use crate::error::{Error, Result};
 use crate::index::{FingerprintOrigin, Index, OpenOptions};
 use crate::page::{PageId, ScoredPair};
@@ -52,20 +52,22 @@ impl Against {
             )));
         }
         let (summary, stored) = stored::open(path, work)?;
-        if summary.config.captures != config.captures || summary.config.max_page_bytes != config.max_page_bytes {
+        if summary.config.read.captures != config.read.captures
+            || summary.config.read.max_page_bytes != config.read.max_page_bytes
+        {
             return Err(Error::Usage(format!(
                 "--against {}: that run took other records for pages; give it and this one the same --status, --types and --max-page",
                 path.display()
             )));
         }
-        if summary.config.fields != config.fields && !summary.files.is_empty() {
+        if summary.config.read.fields != config.read.fields && !summary.files.is_empty() {
             return Err(Error::Usage(format!(
                 "--against {}: that run read other fields; give it and this one the same --text-field, --id-field and --url-field",
                 path.display()
             )));
         }
         let kept = stored.ids.kept(path)?;
-        let reads_alike = summary.config.text_options() == config.text_options();
+        let reads_alike = summary.config.plan().text == config.plan().text;
         let files: HashMap<&str, _> = summary.files.iter().map(|file| (file.source.as_str(), file)).collect();
         let mut sources = Vec::new();
         for (number, display) in (0u32..).zip(&stored.sources) {
@@ -84,7 +86,7 @@ impl Against {
                     let copy = path.join(files::KEPT).join(&file.name);
                     known_source(&copy.to_string_lossy(), &file.name, Some(file.format))?
                 }
-                None => known_source(display, display, summary.config.format)?,
+                None => known_source(display, display, summary.config.read.format)?,
             };
             sources.push((source, ids));
         }
@@ -93,28 +95,17 @@ impl Against {
 
     fn open_index(path: &Path, config: &Config) -> Result<Against> {
         let index = Index::open(path, OpenOptions::default())?;
-        let complaint = match &index.config().fingerprints {
-            _ if config.method != Method::Simhash => Some(
-                "an index holds fingerprints: use --method simhash, or name a result of lookalike dedup".to_owned(),
-            ),
-            FingerprintOrigin::Given => {
+        let complaint = match (&index.config().fingerprints, FingerprintConfig::of_config(config)) {
+            (_, None) => Some("an index holds fingerprints: use `method` simhash, or name a result".to_owned()),
+            (FingerprintOrigin::Given, _) => {
                 Some("its fingerprints come from elsewhere, so those of pages do not fit".to_owned())
             }
-            FingerprintOrigin::Pages(made) => {
-                let same = [
-                    ("--ngram", made.ngram == config.ngram),
-                    ("--weights", made.weights == config.weights),
-                    ("--content", made.scope == config.scope),
-                    ("--mask", made.mask_volatile == config.mask_volatile),
-                    ("--keep-case", made.keep_case == config.keep_case),
-                    ("--scripts", made.scripts == config.scripts),
-                ];
-                let flag = same.iter().find(|row| !row.1).map(|row| row.0);
-                flag.map(|flag| format!("its fingerprints were made with another {flag}; give the same"))
-            }
+            (FingerprintOrigin::Pages(theirs), Some(ours)) => theirs
+                .difference(&ours)
+                .map(|setting| format!("its fingerprints were made with another `{setting}`; give the same")),
         };
         if let Some(complaint) = complaint {
-            return Err(Error::Usage(format!("--against {}: {complaint}", path.display())));
+            return Err(Error::conflict("against", format!("{}: {complaint}", path.display())));
         }
         let source = Source::in_memory(&path.to_string_lossy(), Vec::new(), Some(Format::Jsonl))?;
         Ok(Against::Index(Box::new(index), source))

@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::candidate::band_join::Candidates;
-use crate::cluster::covering::coverers_first;
 use crate::cluster::identity::IdentitySets;
-use crate::cluster::{Direction, Link, Neighbours, components, star};
-use crate::config::{ClusterMode, Guess, Method};
+use crate::cluster::{ClusterMode, Direction, Link, components, star};
 use crate::error::Result;
 use crate::job::dedup::Run;
-use crate::method::Verdict;
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::PageTable;
+use crate::plan::Verdict;
 use crate::read::Reading;
 use crate::verify::Verified;
 use crate::verify::leaders::MOST_COMPARED;
@@ -33,7 +31,7 @@ impl Run<'_> {
         is_wanted: &dyn Fn(PageId, PageId) -> bool,
         verified: &mut Verified,
     ) -> Result<()> {
-        if self.config.cluster != ClusterMode::Star || candidates.crowded.is_empty() {
+        if self.config.groups.cluster != ClusterMode::Star || candidates.crowded.is_empty() {
             return Ok(());
         }
         let mut is_in_crowd = vec![false; pages];
@@ -41,7 +39,8 @@ impl Run<'_> {
         let mut tried: BTreeSet<(PageId, PageId)> = BTreeSet::new();
         let mut room = Room::default();
         for _ in 0..ROUNDS {
-            let (chosen, neighbours) = self.stars(order, &verified.pairs, pages, self.config.threshold);
+            let direction = Direction::of(self.plan, None);
+            let (chosen, neighbours) = star::stars(pages, order, &verified.pairs, direction, self.plan.guess);
             let is_kept = |page: PageId| chosen[page as usize].page == page;
             let mut found = Vec::new();
             for &page in order.iter().filter(|&&page| is_kept(page)) {
@@ -69,25 +68,8 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// The stars of `pairs`, and the graph they were found in.
-    fn stars(&self, order: &[PageId], pairs: &[ScoredPair], pages: usize, threshold: f64) -> (Vec<Link>, Neighbours) {
-        let direction = self.direction(threshold);
-        let neighbours = Neighbours::new(pages, pairs, direction);
-        let guess = if self.config.method == Method::Spotsigs { self.config.spots.guess } else { Guess::Best };
-        let chosen = if direction == Direction::Either {
-            star::assign(pages, order, &neighbours, guess)
-        } else {
-            star::assign(pages, &coverers_first(order, pairs, direction), &neighbours, guess)
-        };
-        (chosen, neighbours)
-    }
-
-    fn direction(&self, threshold: f64) -> Direction {
-        if self.plan.is_directed() { Direction::Covering(threshold) } else { Direction::Either }
-    }
-
-    /// For every set the set that is kept in its place. Pairs count from `threshold` on, where the
-    /// method is one that looks at which page covers the other.
+    /// For every set the set that is kept in its place. Pairs count from `threshold` on, where it is
+    /// not the method's own.
     pub(crate) fn assign(
         &self,
         reading: &Reading<'_>,
@@ -95,12 +77,12 @@ impl Run<'_> {
         sets: &IdentitySets,
         order: &[PageId],
         pairs: &[ScoredPair],
-        threshold: f64,
+        threshold: Option<f64>,
     ) -> Result<Vec<Link>> {
-        if self.config.cluster == ClusterMode::Star {
-            return Ok(self.stars(order, pairs, pages.len(), threshold).0);
+        let direction = Direction::of(self.plan, threshold);
+        if self.config.groups.cluster == ClusterMode::Star {
+            return Ok(star::stars(pages.len(), order, pairs, direction, self.plan.guess).0);
         }
-        let direction = self.direction(threshold);
         let chosen = components::assign(order, &mut components::of(&sets.first, pairs), pages.len());
         let known = |page: PageId, kept: PageId| {
             let key = (page.min(kept), page.max(kept));

@@ -21,7 +21,7 @@ use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::parallel::{Event, in_lanes};
 use crate::read::{Batch, NoPage, Reading, Unit, UnitEnd};
 use crate::report::skipped::SkippedLog;
-use crate::sketch::sketcher::Sketcher;
+use crate::sketcher::Sketcher;
 use crate::spill::Spill;
 use crate::verify::sets::PageSets;
 
@@ -49,8 +49,8 @@ impl Run<'_> {
     /// Reads every page once.
     pub(super) fn sketch_pages(&self, reading: &Reading<'_>, skipped: &mut SkippedLog) -> Result<Sketched> {
         let work = self.work.path();
-        let is_exact_only = self.config.exact_only;
-        let count = if is_exact_only { 0 } else { self.plan.columns(self.config.within).columns() };
+        let is_exact_only = self.config.pairs.exact_only;
+        let count = if is_exact_only { 0 } else { self.plan.columns().columns() };
         let limit = self.spill_limit(0.3) / count.max(1);
         let keeps_features = self.plan.keeps_features() && !is_exact_only;
         let mut table = Assembler {
@@ -83,12 +83,12 @@ impl Run<'_> {
             self.options.threads.min(MOST_LANES),
             pending.len(),
             |at, jobs| reading.read_unit(&units[pending[at]], jobs),
-            || (Sketcher::new(self.plan, self.config), index.map(Index::reader)),
+            || (Sketcher::new(self.plan), index.map(Index::reader)),
             |(sketcher, index), batch: Batch| {
                 let mut out = SketchedBatch::new(count, keeps_features);
                 batch.visit(reading, &mut |found| {
                     match found {
-                        Ok(page) => out.push(&page, sketcher, self.config, index.as_mut())?,
+                        Ok(page) => out.push(&page, sketcher, self.plan, &self.config.groups.keep, index.as_mut())?,
                         Err(NoPage::Skipped(record)) => out.skipped.push(record),
                         Err(NoPage::Other(what)) => *out.passed_over.entry(what.to_owned()).or_default() += 1,
                     }
@@ -255,7 +255,7 @@ impl Assembler<'_> {
                         offset: None,
                         length: 0,
                         // Neither empty nor short: nothing is known of its text.
-                        tokens: self.run.config.min_tokens.max(1),
+                        tokens: self.run.config.pairs.min_tokens.max(1),
                         identity: Some(xxh3_128(format!("row {id}").as_bytes())),
                         rank_key: (!table.pages.rank_keys.is_empty()).then_some(0.0),
                         strings: PageStrings { id: &id, url: None, title: None },

@@ -9,9 +9,9 @@ use crate::cluster::identity::IdentitySets;
 use crate::error::{Error, Result};
 use crate::job::dedup::first_reading::Sketched;
 use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_A_FEATURE, Run};
-use crate::method::{BitSearch, Search};
 use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
+use crate::plan::{BitSearch, Search};
 use crate::size::format_bytes;
 use crate::spill::{Scratch, Spill};
 use crate::verify::Verified;
@@ -31,7 +31,7 @@ impl Run<'_> {
     /// Whether a page stands for its identity set and is long enough to be compared.
     fn takes_part(&self, sketched: &Sketched, sets: &IdentitySets, page: PageId) -> bool {
         sets.is_first(page)
-            && sketched.pages.tokens[page as usize] >= self.config.min_tokens.max(1)
+            && self.plan.is_long_enough(sketched.pages.tokens[page as usize])
             && sketched.featureless.binary_search(&page).is_err()
     }
 
@@ -42,7 +42,7 @@ impl Run<'_> {
         sets: &IdentitySets,
         rank: &(dyn Fn(PageId) -> u32 + Sync),
     ) -> Result<Searched> {
-        if self.config.exact_only {
+        if self.config.pairs.exact_only {
             return Ok(Searched::default());
         }
         match (&self.plan.search, &sketched.sets) {
@@ -56,7 +56,7 @@ impl Run<'_> {
                     measure: self.plan.measure,
                     threshold: *threshold,
                     size_filter: *size_filter,
-                    bucket_limit: self.config.bucket_limit,
+                    bucket_limit: self.config.pairs.bucket_limit,
                 };
                 let is_wanted = |left: PageId, right: PageId| filter.is_wanted(left, right);
                 let group = |page: PageId| groups.as_ref().map_or(0, |groups| groups[page as usize]);
@@ -71,7 +71,7 @@ impl Run<'_> {
     /// Pages that share a band or a part of their bits.
     fn join_columns(&self, sketched: &Sketched, sets: &IdentitySets) -> Result<Searched> {
         let pages = &sketched.pages;
-        let layout = self.plan.columns(self.config.within);
+        let layout = self.plan.columns();
         let takes_part = |page: PageId| self.takes_part(sketched, sets, page);
         let needs_columns = PairFilter::needs_columns(self.plan.decision);
         let mut rooms: Vec<Scratch<u64>> = sketched.columns.iter().map(|_| Scratch::default()).collect();
@@ -88,8 +88,9 @@ impl Run<'_> {
             ..self.wanted_filter(pages, groups)
         };
         let passes = |left: PageId, right: PageId| filter.passes(left, right);
-        let is_idle = PairFilter::is_idle(self.config, self.plan.decision);
-        let mut join = BandJoin::new(&takes_part, if is_idle { None } else { Some(&passes) }, self.config.bucket_limit);
+        let is_idle = PairFilter::is_idle(self.plan);
+        let mut join =
+            BandJoin::new(&takes_part, if is_idle { None } else { Some(&passes) }, self.config.pairs.bucket_limit);
         // Pages of different groups are not even to meet in a bucket.
         let grouped = |page: usize, key: u64| groups.map_or(key, |groups| key ^ groups[page].rotate_left(17));
         let mut room = Scratch::default();
@@ -125,7 +126,7 @@ impl Run<'_> {
     pub(super) fn wanted_filter<'a>(&self, pages: &'a PageTable, groups: Option<&'a [u64]>) -> PairFilter<'a> {
         PairFilter {
             tokens: &pages.tokens,
-            length_ratio: self.config.length_ratio,
+            length_ratio: self.config.pairs.length_ratio,
             groups,
             sites: None,
             bands: Vec::new(),
@@ -137,7 +138,7 @@ impl Run<'_> {
 
     /// The group of every page, where pages are searched within groups.
     pub(super) fn groups(&self, sketched: &Sketched) -> Result<Option<Vec<u64>>> {
-        let column = self.plan.columns(self.config.within).group_column();
+        let column = self.plan.columns().group_column();
         let Some(column) = column.and_then(|column| sketched.columns.get(column)) else { return Ok(None) };
         let column: &Spill<u64> = column;
         Ok(Some(column.read(0..column.len(), &mut Scratch::default())?.to_vec()))
@@ -152,7 +153,7 @@ impl Run<'_> {
         let features = sets.feature_count();
         let lookups = pages.len() as u64 * 8 * self.options.threads as u64;
         // A hash table of lists takes more than the flat index of full matching.
-        let each = if self.matches_in_order() { 3 * INDEX_BYTES_A_FEATURE } else { INDEX_BYTES_A_FEATURE };
+        let each = if self.plan.matches_in_order() { 3 * INDEX_BYTES_A_FEATURE } else { INDEX_BYTES_A_FEATURE };
         let needed = BASE_BYTES + pages.len() as u64 * BYTES_A_PAGE + lookups + features * each;
         if needed <= self.options.memory_bytes {
             return Ok(());
@@ -172,19 +173,20 @@ impl Run<'_> {
         order: &[PageId],
         seeds: usize,
     ) -> Result<(Verified, Option<Collisions>)> {
-        let Some(sets) = &sketched.sets else { return Ok((Verified::default(), None)) };
+        let (Some(sets), Search::Features { threshold, size_filter }) = (&sketched.sets, &self.plan.search) else {
+            return Err(Error::internal("pages are matched in order by features that were not kept"));
+        };
         let pages = &sketched.pages;
         self.check_index(pages, sets)?;
         let groups = self.groups(sketched)?;
         let filter = self.wanted_filter(pages, groups.as_deref());
-        let is_member =
-            |page: PageId| pages.tokens[page as usize] >= self.config.min_tokens.max(1) && sets.contains(page);
+        let is_member = |page: PageId| self.plan.is_long_enough(pages.tokens[page as usize]) && sets.contains(page);
         let members: Vec<PageId> = order.iter().copied().filter(|&page| is_member(page)).collect();
         let plan = MatchingPlan {
-            threshold: self.config.threshold,
-            guess: self.config.spots.guess,
-            index_duplicates: self.config.spots.index_duplicates,
-            size_filter: self.config.spots.size_filter,
+            threshold: *threshold,
+            guess: self.plan.guess,
+            index_duplicates: self.plan.index_duplicates,
+            size_filter: *size_filter,
             seeds: order[..seeds].iter().filter(|&&page| is_member(page)).count(),
         };
         let mut room = Room::default();
@@ -197,6 +199,6 @@ impl Run<'_> {
             sets.compare(left, right, self.plan, &mut room).map(Some)
         })?;
         let verified = Verified { pairs, near_misses: Vec::new(), compared, capped: Vec::new() };
-        Ok((verified, self.config.spots.size_filter.then_some(collisions)))
+        Ok((verified, size_filter.then_some(collisions)))
     }
 }

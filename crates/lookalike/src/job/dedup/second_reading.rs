@@ -9,7 +9,7 @@ use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
 use crate::parallel::in_order;
 use crate::read::{Batch, Reading};
-use crate::sketch::sketcher::Sketcher;
+use crate::sketcher::Sketcher;
 use crate::verify::sets::{PageSets, SetBatch};
 
 impl Run<'_> {
@@ -32,7 +32,7 @@ impl Run<'_> {
         in_order(
             self.options.threads,
             |jobs| reading.read_wanted(&wanted, jobs),
-            || Sketcher::new(self.plan, self.config),
+            || Sketcher::new(self.plan),
             |sketcher, batch: Batch| {
                 let mut read = spare_batches().pop().unwrap_or_default();
                 let mut bytes = 0;

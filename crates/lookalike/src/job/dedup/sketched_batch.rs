@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::Keep;
 use crate::cluster::rank::rank_key;
-use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
 use crate::index::IndexReader;
+use crate::names::Named;
 use crate::page::{Capture, PageId, RawPage};
-use crate::sketch::sketcher::Sketcher;
+use crate::plan::{Decision, Plan};
+use crate::sketcher::Sketcher;
 use crate::verify::sets::SetBatch;
 
 /// The pages of a batch and what else was found in it.
@@ -72,7 +74,8 @@ impl SketchedBatch {
         &mut self,
         page: &RawPage<'_>,
         sketcher: &mut Sketcher,
-        config: &Config,
+        plan: &Plan,
+        keep: &Keep,
         index: Option<&mut IndexReader>,
     ) -> Result<()> {
         let row = PageId::try_from(self.rows.len()).unwrap_or(PageId::MAX);
@@ -93,12 +96,12 @@ impl SketchedBatch {
             tokens: facts.tokens,
             identity: facts.identity,
             // A revisit has nothing that could be kept in place of its original.
-            rank_key: rank_key(config, page, facts.tokens).map(|key| if is_revisit { f64::INFINITY } else { key }),
+            rank_key: rank_key(keep, page, facts.tokens).map(|key| if is_revisit { f64::INFINITY } else { key }),
             id_bytes: page.id.as_deref().map(str::len),
             url_bytes: page.url.as_deref().map(str::len),
             title_bytes: facts.title.map(str::len),
         });
-        let is_long_enough = facts.tokens >= config.min_tokens.max(1);
+        let is_long_enough = plan.is_long_enough(facts.tokens);
         if !self.columns.is_empty() {
             if is_long_enough {
                 sketcher.columns(&mut self.row_columns);
@@ -112,10 +115,10 @@ impl SketchedBatch {
         if is_long_enough && !has_features {
             self.featureless.push(row);
         }
-        if let (Some(index), true, Some(&fingerprint)) =
-            (index, is_long_enough && has_features, self.row_columns.first())
+        if let (Some(index), true, Some(&fingerprint), Decision::Distance { radius }) =
+            (index, is_long_enough && has_features, self.row_columns.first(), plan.decision)
         {
-            let nearest = index.query(fingerprint, config.radius, 1)?.matches.pop();
+            let nearest = index.query(fingerprint, radius, 1)?.matches.pop();
             self.near_rows.extend(nearest.map(|near| (row, near.id.to_string(), near.distance)));
         }
         if let Some(sets) = &mut self.sets

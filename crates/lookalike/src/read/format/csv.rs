@@ -180,7 +180,7 @@ impl RecordParser {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Fields, Keep};
+    use crate::read::fields::{Fields, RankField};
 
     fn split(table: &[u8]) -> Vec<&[u8]> {
         let mut splitter = Splitter::FieldStart;
@@ -204,7 +204,7 @@ mod tests {
 
     #[test]
     fn fields_are_found_by_the_header() {
-        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        let names = FieldNames::new(&Fields::default(), RankField::None);
         let header = Header::parse(b"url;n;content\n", None, &names).unwrap();
         assert_eq!(header.delimiter, b';');
         let mut parser = RecordParser::new(header.delimiter);
@@ -217,7 +217,7 @@ mod tests {
 
     #[test]
     fn a_carriage_return_inside_a_record_does_not_cut_it() {
-        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        let names = FieldNames::new(&Fields::default(), RankField::None);
         let header = Header::parse(b"id,text\n", None, &names).unwrap();
         let mut parser = RecordParser::new(b',');
         assert_eq!(parser.line(b"1,first\rsecond\r\n", &header, &names).unwrap().text, "first\rsecond");
@@ -226,13 +226,13 @@ mod tests {
 
     #[test]
     fn delimiters_in_quotes_do_not_count() {
-        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        let names = FieldNames::new(&Fields::default(), RankField::None);
         assert_eq!(Header::parse(b"id,text,\"a;b;c;d\"\n", None, &names).unwrap().delimiter, b',');
     }
 
     #[test]
     fn long_records_grow_the_buffers() {
-        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        let names = FieldNames::new(&Fields::default(), RankField::None);
         let header = Header::parse(b"id,text\n", None, &names).unwrap();
         let mut parser = RecordParser::new(b',');
         let record = format!("1,{}\n", "word ".repeat(10_000));

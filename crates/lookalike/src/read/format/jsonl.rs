@@ -231,29 +231,29 @@ impl<'de> serde::Deserialize<'de> for Key<'de> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Fields, Keep};
+    use crate::read::fields::{Fields, RankField};
 
-    fn names(keep: &Keep) -> FieldNames {
-        FieldNames::new(&Fields::default(), keep)
+    fn names(rank: RankField<'_>) -> FieldNames {
+        FieldNames::new(&Fields::default(), rank)
     }
 
     #[test]
     fn fields_are_found_in_any_order_among_others() {
         let line =
             br#"{"meta": {"text": [1, {}]}, "body": "late", "text": "a\nb", "id": 7, "url": "http://x", "n": null}"#;
-        let line = parse(line, &names(&Keep::First)).unwrap();
+        let line = parse(line, &names(RankField::None)).unwrap();
         assert_eq!(line.text, "a\nb");
         assert_eq!(line.id.as_deref(), Some("7"));
         assert_eq!(line.url.as_deref(), Some("http://x"));
         assert_eq!(line.markup, Markup::Unknown);
-        assert_eq!(parse(br#"{"html": "<p>"}"#, &names(&Keep::First)).unwrap().markup, Markup::Html);
+        assert_eq!(parse(br#"{"html": "<p>"}"#, &names(RankField::None)).unwrap().markup, Markup::Html);
     }
 
     #[test]
     fn a_field_can_have_two_roles_and_null_is_as_good_as_nothing() {
         let fields = Fields { id: Some("url".to_owned()), ..Fields::default() };
         let line =
-            parse(br#"{"url": "http://x", "text": null, "content": "c"}"#, &FieldNames::new(&fields, &Keep::First))
+            parse(br#"{"url": "http://x", "text": null, "content": "c"}"#, &FieldNames::new(&fields, RankField::None))
                 .unwrap();
         assert_eq!(
             (line.id.as_deref(), line.url.as_deref(), line.text.as_ref()),
@@ -265,19 +265,19 @@ mod tests {
     fn ids_that_are_numbers_keep_their_digits() {
         for id in ["12345678901234567890123", "1.0", "-7", "1e3"] {
             let line = format!("{{\"id\": {id}, \"text\": \"t\"}}");
-            assert_eq!(parse(line.as_bytes(), &names(&Keep::First)).unwrap().id.as_deref(), Some(id));
+            assert_eq!(parse(line.as_bytes(), &names(RankField::None)).unwrap().id.as_deref(), Some(id));
         }
     }
 
     #[test]
     fn plain_strings_are_borrowed() {
-        let line = parse(br#"{"text": "plain"}"#, &names(&Keep::First)).unwrap();
+        let line = parse(br#"{"text": "plain"}"#, &names(RankField::None)).unwrap();
         assert!(matches!(line.text, Cow::Borrowed(_)));
     }
 
     #[test]
     fn every_way_to_be_unusable_has_its_kind() {
-        let kind = |line: &[u8]| parse(line, &names(&Keep::First)).unwrap_err().0;
+        let kind = |line: &[u8]| parse(line, &names(RankField::None)).unwrap_err().0;
         assert_eq!(kind(b"{\"text\": "), SkipKind::BadJson);
         assert_eq!(kind(b"[1]"), SkipKind::BadJson);
         assert_eq!(kind(b"{\"text\": \"a\"} x"), SkipKind::BadJson);
@@ -291,14 +291,14 @@ mod tests {
 
     #[test]
     fn ranking_values_come_from_numbers_and_strings() {
-        let keep = Keep::Max("score".to_owned());
-        let value = |line: &[u8]| parse(line, &names(&keep)).unwrap().rank_value;
+        let rank = RankField::Number("score");
+        let value = |line: &[u8]| parse(line, &names(rank)).unwrap().rank_value;
         assert_eq!(value(br#"{"text": "", "score": 2.5}"#), Some(2.5));
         assert_eq!(value(br#"{"text": "", "score": "3"}"#), Some(3.0));
         assert_eq!(value(br#"{"text": "", "score": "high"}"#), None);
         assert_eq!(value(br#"{"text": ""}"#), None);
-        let by_id = Keep::Max("id".to_owned());
-        let line = parse(br#"{"text": "", "id": 12}"#, &names(&by_id)).unwrap();
+        let by_id = RankField::Number("id");
+        let line = parse(br#"{"text": "", "id": 12}"#, &names(by_id)).unwrap();
         assert_eq!((line.id.as_deref(), line.rank_value), (Some("12"), Some(12.0)));
     }
 }

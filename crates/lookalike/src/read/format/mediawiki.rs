@@ -34,11 +34,11 @@ pub(crate) fn page<'a>(bytes: &'a [u8], names: &FieldNames) -> Result<RawPage<'a
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Fields, Keep};
+    use crate::read::fields::{Fields, RankField};
 
     #[test]
     fn articles_are_pages_and_talk_is_not() {
-        let names = FieldNames::new(&Fields::default(), &Keep::Newest);
+        let names = FieldNames::new(&Fields::default(), RankField::Date);
         let article = "<page>\n<title>Fish &amp; chips</title><ns>0</ns><id>12</id><revision><id>99</id><timestamp>2024-01-02T00:00:00Z</timestamp><text bytes=\"9\" xml:space=\"preserve\">A ''dish'' &lt;ref&gt;x&lt;/ref&gt;</text></revision></page>";
         let found = page(article.as_bytes(), &names).unwrap();
         assert_eq!((found.id.as_deref(), found.title.as_deref()), (Some("12"), Some("Fish & chips")));

@@ -31,11 +31,11 @@ fn attribute<'a>(tag: &'a [u8], name: &[u8]) -> Option<Cow<'a, str>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Fields, Keep};
+    use crate::read::fields::{Fields, RankField};
 
     #[test]
     fn stories_have_their_number_title_and_body() {
-        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        let names = FieldNames::new(&Fields::default(), RankField::None);
         let story = b"<REUTERS TOPICS=\"YES\" OLDID=\"5544\" NEWID=\"1\">\n<DATE>26-FEB-1987</DATE>\n<TEXT>&#2;\n<TITLE>BAHIA COCOA</TITLE>\n<BODY>Showers continued.\n&#3;</BODY></TEXT>\n</REUTERS>";
         let found = page(story, &names).unwrap();
         assert_eq!((found.id.as_deref(), found.title.as_deref()), (Some("1"), Some("BAHIA COCOA")));

@@ -52,11 +52,11 @@ fn texts(bytes: &[u8]) -> Option<Cow<'_, [u8]>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Fields, Keep};
+    use crate::read::fields::{Fields, RankField};
 
     #[test]
     fn news_and_web_pages_are_told_apart() {
-        let names = FieldNames::new(&Fields::default(), &Keep::First);
+        let names = FieldNames::new(&Fields::default(), RankField::None);
         let news = b"<DOC>\n<DOCNO> AP880212-0001 </DOCNO>\n<HEADLINE>Fish &amp; chips</HEADLINE>\n<TEXT>\nOne.\n</TEXT>\n<TEXT>Two.</TEXT></DOC>";
         let found = page(news, &names).unwrap();
         assert_eq!((found.id.as_deref(), found.title.as_deref()), (Some("AP880212-0001"), Some("Fish & chips")));

@@ -8,9 +8,9 @@ use askama::Template;
 
 use crate::config::{ClusterMode, Keep};
 use crate::error::Result;
-use crate::method::Decision;
 use crate::page::{PageId, RawPage, ScoredPair};
 use crate::parallel::in_order;
+use crate::plan::Decision;
 use crate::read::Batch;
 use crate::report::diff::differences::classify;
 use crate::report::diff::{self, Piece};
@@ -126,9 +126,9 @@ fn html(findings: &Findings<'_>, summary: &Summary) -> Result<String> {
     let report = ReportTemplate {
         summary,
         method: method_name(findings),
-        rule: findings.plan.rule(findings.config, threshold.unwrap_or(findings.config.threshold)),
-        keep: keep_name(&findings.config.keep),
-        grouping: match findings.config.cluster {
+        rule: findings.config.rule(threshold),
+        keep: keep_name(&findings.config.groups.keep),
+        grouping: match findings.config.groups.cluster {
             ClusterMode::Star => "stars: every dropped page is a verified near-duplicate of the kept page it names",
             ClusterMode::Components => "connected components: chains of verified pairs are one group",
         },
@@ -167,7 +167,7 @@ impl Findings<'_> {
 }
 
 fn method_name(findings: &Findings<'_>) -> &'static str {
-    if findings.config.exact_only { "exact copies only" } else { findings.config.method.name() }
+    if findings.config.pairs.exact_only { "exact copies only" } else { findings.config.method.name() }
 }
 
 /// What a method has to say beyond the common numbers.
@@ -406,7 +406,7 @@ impl Viewer<'_> {
                     format!("share of common bits {:.3}", pair.score)
                 }
                 Decision::Similarity { .. } => String::new(),
-                decision => format!("{} {}", pair.score, decision.unit()),
+                _ => format!("{} {}", pair.score, self.findings.config.method.unit().name()),
             },
             estimate: format!("{:.3}", pair.estimate),
             left_in_right: percent(pair.left_in_right),

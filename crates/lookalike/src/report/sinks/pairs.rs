@@ -47,7 +47,7 @@ impl Sink for Pairs {
     }
 
     fn write(&self, findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
-        let (pages, site_rule) = (findings.pages, findings.config.site);
+        let (pages, site_rule) = (findings.pages, findings.config.pairs.site);
         let mut table = TableWriter::create(directory, self.table, &COLUMNS, context.options.jsonl)?;
         let (mut left_scratch, mut right_scratch) = (Scratch::default(), Scratch::default());
         for pair in (self.of)(findings.verified) {

@@ -12,17 +12,18 @@ use arrow_array::{Array, RecordBatch};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 use serde::Deserialize;
 
-use crate::config::Config;
+use crate::config::{Config, ConfigV1};
 use crate::error::{Error, Result};
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::report::files::{self, TableFiles};
-use crate::report::summary::{AgainstReport, Capped, FilterReport, SizeFilterReport, SourceFile, TableReport};
+use crate::report::summary::{
+    AgainstReport, Capped, FORMAT_VERSION, FilterReport, SizeFilterReport, SourceFile, TableReport,
+};
 
 /// The parts of `summary.json` that other commands need.
 #[derive(Debug, Deserialize)]
 pub(crate) struct StoredSummary {
-    pub(crate) format_version: u32,
     pub(crate) config: Config,
     pub(crate) config_hash: String,
     pub(crate) files: Vec<SourceFile>,
@@ -79,11 +80,25 @@ pub(crate) fn summary(directory: &Path) -> Result<StoredSummary> {
     }
     let bytes = std::fs::read(&path).map_err(Error::io(&path, "read"))?;
     let damaged = |reason: String| Error::BadResult { path: path.clone(), reason };
-    let summary: StoredSummary =
-        serde_json::from_slice(&bytes).map_err(|error| damaged(format!("cannot be understood: {error}")))?;
-    if summary.format_version != 1 {
-        return Err(damaged(format!("has format version {}, this program reads version 1", summary.format_version)));
+    let unclear = |error: serde_json::Error| damaged(format!("cannot be understood: {error}"));
+    let mut value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unclear)?;
+    match value["format_version"].as_u64() {
+        Some(1) => {
+            // The config of 0.1.0, and the hash that it had there.
+            let config: ConfigV1 = serde_json::from_value(value["config"].take()).map_err(unclear)?;
+            if value["config_hash"] == format!("{:016x}", config.hash()) {
+                let config = config.upgrade()?;
+                value["config_hash"] = format!("{:016x}", config.hash()).into();
+                value["config"] = serde_json::to_value(&config).map_err(unclear)?;
+            }
+        }
+        Some(version) if version == u64::from(FORMAT_VERSION) => {}
+        version => {
+            let version = version.map_or_else(|| "no version".to_owned(), |version| format!("version {version}"));
+            return Err(damaged(format!("has {version}; this program reads versions 1 to {FORMAT_VERSION}")));
+        }
     }
+    let summary: StoredSummary = serde_json::from_value(value).map_err(unclear)?;
     let hash = format!("{:016x}", summary.config.hash());
     if hash != summary.config_hash {
         return Err(damaged(format!(

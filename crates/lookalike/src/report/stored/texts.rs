@@ -4,12 +4,11 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
-use crate::method::Plan;
 use crate::page::{PageId, RawPage};
 use crate::parallel::in_order;
-use crate::read::{Batch, Reading, Source, known_source};
+use crate::read::{Batch, Source, known_source};
 use crate::report::stored::{StoredPages, StoredSummary};
-use crate::sketch::sketcher::Sketcher;
+use crate::sketcher::Sketcher;
 
 /// The sources of a result, as far as some pages need them.
 fn sources(stored: &StoredPages, summary: &StoredSummary, pages: &[PageId]) -> Result<HashMap<u32, Source>> {
@@ -19,7 +18,7 @@ fn sources(stored: &StoredPages, summary: &StoredSummary, pages: &[PageId]) -> R
         let place = stored.pages.place(page);
         if let std::collections::hash_map::Entry::Vacant(entry) = found.entry(place.source) {
             let display = &stored.sources[place.source as usize];
-            let format = files.get(display.as_str()).copied().or(summary.config.format);
+            let format = files.get(display.as_str()).copied().or(summary.config.read.format);
             entry.insert(known_source(display, display, format)?);
         }
     }
@@ -46,18 +45,18 @@ pub(crate) fn for_each<T: Send>(
     let mut numbers: Vec<u32> = by_number.keys().copied().collect();
     numbers.sort_unstable();
     let list: Vec<Source> = numbers.iter().map(|number| by_number[number].clone()).collect();
-    let reading = Reading::new(&summary.config, &list);
+    let reading = summary.config.reading(&list);
     let mut wanted = stored.pages.wanted(&needed);
     for record in &mut wanted.0 {
         let place = numbers.binary_search(&record.source).unwrap_or_default();
         record.source = u32::try_from(place).unwrap_or(u32::MAX);
     }
-    let plan = Plan::new(&summary.config);
+    let plan = summary.config.plan();
     let mut read: HashMap<PageId, T> = HashMap::new();
     in_order(
         1,
         |jobs| reading.read_wanted(&wanted, jobs),
-        || Sketcher::new(&plan, &summary.config),
+        || Sketcher::new(&plan),
         |sketcher, batch: Batch| {
             let mut here = Vec::new();
             batch.visit(&reading, &mut |raw| {

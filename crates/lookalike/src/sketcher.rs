@@ -9,13 +9,13 @@ use std::collections::HashMap;
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::candidate::pair_filter::ColumnLayout;
-use crate::config::{Config, Weights, Within};
 use crate::feature::multiset::number_copies;
 use crate::feature::shingle::{into_set, shingles};
 use crate::feature::spot::{Spots, built_in};
 use crate::feature::words::words_and_phrases;
-use crate::method::{Features, Measure, Plan, Search};
 use crate::page::{RawPage, Token};
+use crate::plan::{Features, Measure, Plan, Search};
+use crate::plan::{Weights, Within};
 use crate::sketch::projection::halves;
 use crate::sketch::simhash::{fingerprint, weighted_fingerprint};
 use crate::spill::Fixed;
@@ -85,7 +85,7 @@ pub struct PageSketch<'a> {
 impl Plan {
     /// The columns that a page has after the first reading.
     #[must_use]
-    pub fn columns(&self, within: Option<Within>) -> ColumnLayout {
+    pub fn columns(&self) -> ColumnLayout {
         let bands = self.sketch.bands().map_or(0, |bands| bands.bands);
         let bits = self.sketch.bit_words() / 2;
         let (bands, bits) = match self.search {
@@ -94,22 +94,22 @@ impl Plan {
             Search::BandsAndBits(_) => (bands, bits),
             Search::Features { .. } => (0, 0),
         };
-        ColumnLayout { bands, bits, site: self.sketch.site, group: within.is_some() }
+        ColumnLayout { bands, bits, site: self.sketch.site, group: self.pairs.within.is_some() }
     }
 }
 
 impl Sketcher {
     /// A sketcher for `plan`.
     #[must_use]
-    pub fn new(plan: &Plan, config: &Config) -> Sketcher {
+    pub fn new(plan: &Plan) -> Sketcher {
         Sketcher {
             plan: plan.clone(),
-            layout: plan.columns(config.within),
-            site_rule: config.site,
-            within: config.within,
+            layout: plan.columns(),
+            site_rule: plan.pairs.site,
+            within: plan.pairs.within,
             reader: PageReader::new(plan.text),
             languages: Languages::default(),
-            language: config.language.as_deref().and_then(language::by_name),
+            language: plan.language,
             spots: HashMap::new(),
             tokens: Vec::new(),
             sequence: Vec::new(),
@@ -125,6 +125,12 @@ impl Sketcher {
             ends: Vec::new(),
             title: String::new(),
         }
+    }
+
+    /// The plan.
+    #[must_use]
+    pub fn plan(&self) -> &Plan {
+        &self.plan
     }
 
     /// Reads a page: its facts, and its features for what follows.
@@ -248,7 +254,7 @@ impl Sketcher {
         self.weights.clear();
         self.features.extend_from_slice(&self.sequence);
         let idf = |feature: u64| {
-            let rarity = self.plan.survey.as_ref().map(|survey| &survey.rarity);
+            let rarity = self.plan.corpus.as_ref().map(|corpus| &corpus.rarity);
             rarity.map_or(1, |rarity| rarity.weight(feature))
         };
         match (self.plan.measure, self.plan.weights) {
@@ -318,8 +324,7 @@ impl Sketcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::{Antecedents, Method};
-    use crate::feature::chunk::ChunkPlan;
+    use crate::config::{Config, Method};
     use crate::page::{Body, Markup};
     use std::borrow::Cow;
 
@@ -335,8 +340,8 @@ mod tests {
 
     /// Everything a method makes of a page, as one number.
     fn digest(config: &Config) -> u64 {
-        let plan = Plan::new(config);
-        let mut sketcher = Sketcher::new(&plan, config);
+        let plan = config.plan();
+        let mut sketcher = Sketcher::new(&plan);
         sketcher.read(&page(PAGE));
         let (mut bytes, mut columns) = (Vec::new(), Vec::new());
         sketcher.columns(&mut columns);
@@ -351,38 +356,40 @@ mod tests {
 
     /// One config with the defaults and one with odd parameters for each method.
     fn configs() -> Vec<Config> {
-        Method::ALL
-            .into_iter()
-            .flat_map(|method| {
-                let config = Config::for_method(method);
-                let mut odd = Config { seed: 12_345, ..config.clone() };
-                match method {
-                    Method::Minhash => {
-                        odd.ngram = 3;
-                        odd.threshold = 0.83;
-                        odd.weights = Weights::Tf;
-                    }
-                    Method::Shingle => odd.ngram = 5,
-                    Method::Projection => {
-                        odd.ngram = 2;
-                        odd.set_sketch_bits(100);
-                    }
-                    Method::Combined => odd.set_sketch_bits(77),
-                    Method::Routed => {
-                        odd.site = SiteRule::Registrable;
-                        odd.within = Some(Within::Language);
-                    }
-                    Method::Simhash => odd.ngram = 3,
-                    Method::Bloom => {
-                        odd.chunks = ChunkPlan { window: 7, marker: 0x3, size: 16, longest: 90 };
-                        odd.filter_bits = 333;
-                        odd.filter_hashes = 3;
-                    }
-                    Method::Spotsigs => {
-                        let list = ["the:1", "a:3:2"].iter().map(|text| text.parse().unwrap()).collect();
-                        odd.spots.antecedents = Antecedents::List(list);
-                        odd.spots.spill = true;
-                    }
+        let odd_parameters: [(&str, &[(&str, &str)]); 8] = [
+            ("minhash", &[("ngram", "3"), ("threshold", "0.83"), ("weights", "tf"), ("seed", "12345")]),
+            ("shingle", &[("ngram", "5"), ("seed", "12345")]),
+            ("projection", &[("ngram", "2"), ("sketch_bits", "100"), ("seed", "12345")]),
+            ("combined", &[("sketch_bits", "77"), ("seed", "12345")]),
+            ("routed", &[("seed", "12345")]),
+            ("simhash", &[("ngram", "3")]),
+            (
+                "bloom",
+                &[
+                    ("chunk_window", "7"),
+                    ("chunk_marker", "3"),
+                    ("chunk_size", "16"),
+                    ("chunk_max", "90"),
+                    ("filter_bits", "333"),
+                    ("filter_hashes", "3"),
+                    ("seed", "12345"),
+                ],
+            ),
+            ("spotsigs", &[("antecedents", "the:1,a:3:2"), ("spill", "true"), ("seed", "12345")]),
+        ];
+        assert_eq!(
+            odd_parameters.map(|row| row.0).to_vec(),
+            Method::all().iter().map(Method::name).collect::<Vec<_>>()
+        );
+        odd_parameters
+            .iter()
+            .flat_map(|(name, parameters)| {
+                let config = Config::new(Method::named(name).unwrap());
+                let mut odd = config.clone();
+                odd.method.set_all(parameters.iter().copied()).unwrap();
+                if *name == "routed" {
+                    odd.pairs.site = SiteRule::Registrable;
+                    odd.pairs.within = Some(Within::Language);
                 }
                 [config, odd]
             })
@@ -396,7 +403,7 @@ mod tests {
         assert_eq!(found, expected, "{found:#018x?}");
     }
 
-    /// Default and odd parameters of each method, in the order of [`Method::ALL`].
+    /// Default and odd parameters of each method, in the order of [`Method::all`].
     const GOLDEN: [u64; 16] = [
         0x3c44_a7bf_8621_3c82,
         0xf663_09c8_a957_95df,
@@ -419,8 +426,8 @@ mod tests {
     #[test]
     fn what_was_sketched_in_the_first_reading_is_what_is_sketched_in_the_second() {
         for config in configs() {
-            let plan = Plan::new(&config);
-            let mut sketcher = Sketcher::new(&plan, &config);
+            let plan = config.plan();
+            let mut sketcher = Sketcher::new(&plan);
             let (mut first, mut again) = (Vec::new(), Vec::new());
             sketcher.read(&page(PAGE));
             sketcher.columns(&mut first);
@@ -430,7 +437,7 @@ mod tests {
             assert_eq!(sketcher.sketch().sketch.len(), plan.sketch.words(), "{:?}", config.method);
             sketcher.columns(&mut again);
             assert_eq!(first, again);
-            assert_eq!(first.len(), plan.columns(config.within).columns());
+            assert_eq!(first.len(), plan.columns().columns());
         }
     }
 }

@@ -1,7 +1,6 @@
-//! A method in words, for people: what it decides by, and what it finds.
+//! The chance that a pair is found and accepted, by its similarity.
 
-use crate::config::{Config, Method};
-use crate::method::{Decision, Measure, Plan};
+use crate::plan::{Decision, Plan};
 use crate::sketch::simhash::distance_of_cosine;
 
 /// The chance that a pair is found and accepted, by its similarity.
@@ -13,48 +12,6 @@ pub struct Curve<'a> {
 }
 
 impl Plan {
-    /// What makes two pages near-duplicates. `threshold` is the one in force, which can be higher
-    /// than the config's.
-    #[must_use]
-    pub fn rule(&self, config: &Config, threshold: f64) -> String {
-        if config.exact_only {
-            return "the same sequence of words".to_owned();
-        }
-        let ngram = config.ngram;
-        let supershingles = |agree: u32| {
-            let all = self.sketch.bands().map_or(0, |bands| bands.bands);
-            format!("at least {agree} of {all} supershingles of word {ngram}-grams equal")
-        };
-        let bits = config.sketch_bits;
-        match self.decision {
-            Decision::Similarity { .. } => match config.method {
-                Method::Bloom => format!("at least {threshold} of one page's chunks are in the other"),
-                Method::Spotsigs => format!("Jaccard similarity of spot signatures > {threshold}"),
-                _ => format!("exact Jaccard similarity of word {ngram}-grams ≥ {threshold}"),
-            },
-            Decision::Agreement { agree } => supershingles(agree),
-            Decision::EqualBits { least } => format!("at least {least} of {bits} bits of a random projection equal"),
-            Decision::Both { agree, least } => {
-                format!("{}, and at least {least} of {bits} bits of a random projection", supershingles(agree))
-            }
-            Decision::BySite { agree, same, other } => format!(
-                "between sites at least {other} of {bits} bits of a random projection equal; within a site {}, and at least {same} bits",
-                supershingles(agree)
-            ),
-            Decision::Distance { radius } => format!("at most {radius} of 64 bits of a SimHash fingerprint differ"),
-        }
-    }
-
-    /// What the similarity of a pair is.
-    #[must_use]
-    pub fn similarity_name(&self) -> &'static str {
-        match self.measure {
-            Measure::Jaccard => "exact Jaccard similarity",
-            Measure::Cosine => "exact cosine similarity",
-            Measure::Coverage => "share of the smaller page that is in the other",
-        }
-    }
-
     /// The chance that a pair is found and accepted, where that is a matter of chance.
     #[must_use]
     pub fn curve(&self, threshold: f64) -> Option<Curve<'_>> {
@@ -115,15 +72,6 @@ fn at_most(draws: u32, most: u32, chance: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_method_says_what_it_decides_by() {
-        for method in Method::ALL {
-            let config = Config::for_method(method);
-            let plan = Plan::new(&config);
-            assert!(plan.rule(&config, config.threshold).len() > 20, "{method:?}");
-        }
-    }
 
     #[test]
     fn the_chance_falls_with_the_angle() {

@@ -6,17 +6,18 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use crate::candidate::rarity::Rarity;
-use crate::config::{Antecedents, Config, Method};
+use crate::config::Config;
 use crate::error::Result;
+use crate::feature::rarity::Rarity;
 use crate::feature::shingle::into_set;
 use crate::feature::spot::Antecedent;
-use crate::method::Plan;
 use crate::observe::Observer;
 use crate::parallel::in_order;
+use crate::plan::{CorpusStats, Plan};
 use crate::read::{Batch, Reading};
-use crate::sketch::sketcher::Sketcher;
+use crate::sketcher::Sketcher;
 use crate::text::{PageReader, TextOptions};
 
 /// Antecedents that are chosen.
@@ -24,55 +25,29 @@ const CHOSEN: usize = 40;
 /// Words that are counted at a time; the rarest go when there are more.
 const MOST_WORDS: usize = 200_000;
 
-/// What was counted.
-#[derive(Debug, Clone, Default)]
-pub struct Survey {
-    /// Pages that have each feature.
-    pub rarity: Rarity,
-    /// The antecedents chosen from the corpus.
-    pub antecedents: Vec<Antecedent>,
-}
-
-impl Survey {
-    /// Whether a config needs one.
-    #[must_use]
-    pub fn is_needed(config: &Config) -> bool {
-        !config.exact_only && (config.weights.needs_corpus() || chooses_antecedents(config))
+/// Reads everything once for each thing that the config needs.
+///
+/// # Errors
+/// When the input cannot be read.
+pub fn count(config: &Config, reading: &Reading<'_>, threads: usize, observer: &dyn Observer) -> Result<CorpusStats> {
+    let needs = config.corpus_needs();
+    let mut stats = CorpusStats::default();
+    if needs.antecedents {
+        stats.antecedents = frequent_words(config, reading, threads, observer)?;
     }
-
-    /// Reads everything once.
-    ///
-    /// # Errors
-    /// When the input cannot be read.
-    pub fn take(config: &Config, reading: &Reading<'_>, threads: usize, observer: &dyn Observer) -> Result<Survey> {
-        let mut survey = Survey::default();
-        if chooses_antecedents(config) {
-            survey.antecedents = frequent_words(config, reading, threads, observer)?;
-        }
-        if config.weights.needs_corpus() {
-            let plan = Plan::with_survey(config, Some(std::sync::Arc::new(survey.clone())));
-            survey.rarity = count_features(config, &plan, reading, threads, observer)?;
-        }
-        Ok(survey)
+    if needs.rarity {
+        let plan = config.plan_with(Some(Arc::new(stats.clone())));
+        stats.rarity = count_features(&plan, reading, threads, observer)?;
     }
+    Ok(stats)
 }
 
-fn chooses_antecedents(config: &Config) -> bool {
-    config.method == Method::Spotsigs && config.spots.antecedents == Antecedents::Auto
-}
-
-fn count_features(
-    config: &Config,
-    plan: &Plan,
-    reading: &Reading<'_>,
-    threads: usize,
-    observer: &dyn Observer,
-) -> Result<Rarity> {
+fn count_features(plan: &Plan, reading: &Reading<'_>, threads: usize, observer: &dyn Observer) -> Result<Rarity> {
     let mut rarity = Rarity::default();
     in_order(
         threads,
         |jobs| reading.read_all(jobs),
-        || Sketcher::new(plan, config),
+        || Sketcher::new(plan),
         |sketcher, batch: Batch| {
             let mut sets: Vec<Vec<u64>> = Vec::new();
             batch.visit(reading, &mut |found| {
@@ -103,7 +78,7 @@ fn frequent_words(
     threads: usize,
     observer: &dyn Observer,
 ) -> Result<Vec<Antecedent>> {
-    let options = TextOptions { words: true, blocks: false, ..config.text_options() };
+    let options = TextOptions { words: true, blocks: false, ..config.plan().text };
     let mut scores: HashMap<String, u64> = HashMap::new();
     in_order(
         threads,

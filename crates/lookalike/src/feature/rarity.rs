@@ -4,11 +4,6 @@
 //! Features share counters by their hash, so that a count is never too small; an order that is not
 //! quite that of rarity costs time and changes no result.
 
-use crate::error::Result;
-use crate::page::PageId;
-use crate::spill::Scratch;
-use crate::verify::sets::PageSets;
-
 /// Counters; a power of two.
 const COUNTERS: usize = 1 << 20;
 
@@ -26,19 +21,6 @@ impl Default for Rarity {
 }
 
 impl Rarity {
-    /// Counts the features of `pages`.
-    ///
-    /// # Errors
-    /// When sets that were spilled to disk cannot be read back.
-    pub fn of(sets: &PageSets, pages: &[PageId]) -> Result<Rarity> {
-        let mut rarity = Rarity::default();
-        let mut room = Scratch::default();
-        for &page in pages {
-            rarity.add(sets.features(page, &mut room)?);
-        }
-        Ok(rarity)
-    }
-
     /// Counts a page's features, each of which it has once in `features`.
     pub fn add(&mut self, features: &[u64]) {
         self.pages += 1;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::candidate::design::{Design, bit_of};
+use crate::plan::design::{Design, bit_of};
 
 impl Design {
     /// Differing bits, at most as many as the radius, that no table finds: there are none, and this
@@ -111,7 +111,7 @@ fn runs(mut set: u128) -> impl Iterator<Item = usize> {
 #[allow(clippy::cast_possible_truncation)] // small numbers
 mod tests {
     use super::*;
-    use crate::candidate::design::Cut;
+    use crate::plan::design::Cut;
     use crate::random::next_random;
 
     /// Designs of every kind for a radius.

@@ -1,0 +1,191 @@
+//! One description of a run. The command line, HTTP and Python build a [`Config`] and hand it to the library; no logic
+//! lives in them. Each part belongs to the stage that obeys it.
+
+mod fingerprint;
+mod v1;
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::xxh3_64;
+
+pub use crate::cluster::{ClusterMode, GroupConfig, Keep};
+pub use crate::method::Method;
+pub use crate::plan::{Guess, Matching, PairConfig, Weights, Within};
+pub use crate::read::ReadConfig;
+pub use crate::read::fields::Fields;
+pub use crate::text::ContentConfig;
+pub use fingerprint::FingerprintConfig;
+pub(crate) use v1::ConfigV1;
+
+use crate::error::Result;
+use crate::method::Simhash;
+use crate::plan::{CorpusNeeds, CorpusStats, Plan};
+use crate::read::{Reading, Source};
+use crate::text::language;
+
+/// What decides the result. Everything in here is part of the config's hash.
+///
+/// ```
+/// use lookalike::config::Config;
+/// use lookalike::plan::{Method, Spotsigs};
+///
+/// let mut config = Config::new(Spotsigs::default());
+/// config.method.set("threshold", "0.4")?;
+/// config.groups.keep = "longest".parse().unwrap();
+/// config.check()?;
+/// assert_eq!(config.method.definition().rule(), "Jaccard similarity of spot signatures > 0.4");
+/// # Ok::<(), lookalike::error::Error>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Config {
+    /// What is read.
+    pub read: ReadConfig,
+    /// What of a page is compared.
+    pub content: ContentConfig,
+    /// The method and its parameters.
+    pub method: Method,
+    /// Which pairs are looked at.
+    pub pairs: PairConfig,
+    /// How groups are made.
+    pub groups: GroupConfig,
+}
+
+impl Config {
+    /// A method, and the defaults for everything else.
+    #[must_use]
+    pub fn new(method: impl Into<Method>) -> Config {
+        Config { method: method.into(), ..Config::default() }
+    }
+
+    /// The same with another method.
+    #[must_use]
+    pub fn with_method(&self, method: impl Into<Method>) -> Config {
+        Config { method: method.into(), ..self.clone() }
+    }
+
+    /// Refuses what cannot work.
+    ///
+    /// # Errors
+    /// [`Error::InvalidSetting`](crate::error::Error::InvalidSetting) for a value outside its range,
+    /// [`Error::Conflict`](crate::error::Error::Conflict) for values that contradict each other.
+    pub fn check(&self) -> Result<()> {
+        self.read.check()?;
+        self.content.check()?;
+        self.method.check()?;
+        self.pairs.check()?;
+        self.method.definition().check_with(&self.pairs, &self.groups)
+    }
+
+    /// What the stages do. What is counted in a corpus is left out.
+    #[must_use]
+    pub fn plan(&self) -> Plan {
+        self.plan_with(None)
+    }
+
+    /// What the stages do, with what was counted in the corpus.
+    #[must_use]
+    pub fn plan_with(&self, corpus: Option<Arc<CorpusStats>>) -> Plan {
+        Plan {
+            language: self.content.language.as_deref().and_then(language::by_name),
+            pairs: self.pairs.clone(),
+            ..self.method.definition().plan(&self.content, corpus.as_deref())
+        }
+        .with_corpus(corpus)
+    }
+
+    /// What must be counted in the corpus first.
+    #[must_use]
+    pub fn corpus_needs(&self) -> CorpusNeeds {
+        if self.pairs.exact_only { CorpusNeeds::default() } else { self.method.definition().corpus_needs() }
+    }
+
+    /// What makes two pages near-duplicates, in words. `threshold` is the similarity from which pairs count, where it is
+    /// not the method's own.
+    #[must_use]
+    pub fn rule(&self, threshold: Option<f64>) -> String {
+        if self.pairs.exact_only {
+            return "the same sequence of words".to_owned();
+        }
+        match threshold {
+            Some(threshold) if self.method.has_similarity_threshold() => {
+                self.method.with_threshold(threshold).definition().rule()
+            }
+            _ => self.method.definition().rule(),
+        }
+    }
+
+    /// The differing bits up to which fingerprints are near, for jobs that compare fingerprints whatever the method.
+    pub(crate) fn radius(&self) -> u32 {
+        Simhash::of(&self.method).cloned().unwrap_or_default().radius
+    }
+
+    /// Reads sources as the config says.
+    pub(crate) fn reading<'s>(&self, sources: &'s [Source]) -> Reading<'s> {
+        Reading::new(&self.read, self.groups.keep.rank_field(), sources)
+    }
+
+    /// A hash of everything that decides the result.
+    #[must_use]
+    pub fn hash(&self) -> u64 {
+        xxh3_64(&serde_json::to_vec(self).expect("plain fields serialise"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::error::Error;
+    use crate::method::Minhash;
+
+    #[test]
+    fn the_hash_is_the_same_on_every_machine_and_moves_with_the_config() {
+        let config = Config::default();
+        assert_eq!(config.hash(), 0, "stored in every result; a change needs a new format version");
+        let mut other = config.clone();
+        other.method.set("threshold", "0.8").unwrap();
+        assert_ne!(config.hash(), other.hash());
+        let mut other = config.clone();
+        other.groups.keep = Keep::Longest;
+        assert_ne!(config.hash(), other.hash());
+    }
+
+    #[test]
+    fn values_outside_their_range_are_refused_by_name() {
+        let minhash = |change: fn(&mut Minhash)| {
+            let mut method = Minhash::default();
+            change(&mut method);
+            Config::new(method)
+        };
+        let mut long = Config::default();
+        long.pairs.length_ratio = Some(1.5);
+        let mut unknown = Config::default();
+        unknown.content.language = Some("klingon".to_owned());
+        for (config, name) in [
+            (minhash(|method| method.threshold = 0.0), "threshold"),
+            (minhash(|method| method.threshold = f64::NAN), "threshold"),
+            (minhash(|method| method.recall = 1.0), "recall"),
+            (minhash(|method| method.ngram = 0), "ngram"),
+            (minhash(|method| method.weights = Weights::Idf), "weights"),
+            (long, "length_ratio"),
+            (unknown, "language"),
+        ] {
+            match config.check() {
+                Err(Error::InvalidSetting { setting, .. }) => assert_eq!(setting, name),
+                other => panic!("{name}: {other:?}"),
+            }
+        }
+        assert!(Config::default().check().is_ok());
+    }
+
+    #[test]
+    fn a_field_that_is_not_there_has_its_default() {
+        let config: Config = serde_json::from_str(
+            r#"{"read": {}, "content": {}, "method": {"name": "bloom", "threshold": 0.5}, "pairs": {}, "groups": {}}"#,
+        )
+        .unwrap();
+        assert_eq!(config.method.threshold(), 0.5);
+        assert_eq!(config.with_method(Minhash::default()), Config::default());
+    }
+}

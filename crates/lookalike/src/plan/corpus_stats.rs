@@ -1,0 +1,30 @@
+//! What must be known about the whole corpus before its pages are sketched.
+
+use crate::feature::rarity::Rarity;
+use crate::feature::spot::Antecedent;
+
+/// What a method asks for.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct CorpusNeeds {
+    /// How many pages have each feature.
+    pub rarity: bool,
+    /// The words that carry the corpus's sentences.
+    pub antecedents: bool,
+}
+
+impl CorpusNeeds {
+    /// Whether the corpus must be counted at all.
+    #[must_use]
+    pub fn any(self) -> bool {
+        self.rarity || self.antecedents
+    }
+}
+
+/// What was counted in the corpus.
+#[derive(Debug, Clone, Default)]
+pub struct CorpusStats {
+    /// Pages that have each feature.
+    pub rarity: Rarity,
+    /// The antecedents chosen from the corpus.
+    pub antecedents: Vec<Antecedent>,
+}

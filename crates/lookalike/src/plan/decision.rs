@@ -1,0 +1,279 @@
+//! What makes two pages near-duplicates: the one place where a pair is decided.
+//!
+//! In: what was found about two pages ([`Evidence`]), or a pair that a looser decision of the same kind accepted.
+//! Out: a [`Verdict`]. `dedup` decides with it, `recluster` and `evaluate` decide again at other thresholds.
+
+use crate::page::ScoredPair;
+
+/// What became of a compared pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Near-duplicates.
+    Accepted,
+    /// Not, but close: worth a look in an audit.
+    NearMiss,
+    /// Not.
+    Rejected,
+}
+
+/// How far below the threshold a rejected pair is still reported, as a share of the threshold.
+pub const NEAR_MISS_SHARE: f64 = 2.0 / 7.0;
+/// How many equal bits too few of a projection.
+pub const NEAR_MISS_BITS: u32 = 12;
+/// How many differing bits too many of a fingerprint.
+pub const NEAR_MISS_DISTANCE: u32 = 2;
+
+/// What makes two pages near-duplicates.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Decision {
+    /// The exact similarity, at or above; above, if `strictly`.
+    Similarity {
+        /// The threshold.
+        threshold: f64,
+        /// Whether the threshold itself is not enough.
+        strictly: bool,
+    },
+    /// Equal supershingles, at least.
+    Agreement {
+        /// How many.
+        agree: u32,
+    },
+    /// Equal bits, at least.
+    EqualBits {
+        /// How many.
+        least: u32,
+    },
+    /// Equal supershingles and equal bits.
+    Both {
+        /// How many supershingles.
+        agree: u32,
+        /// How many bits.
+        least: u32,
+    },
+    /// Equal bits between sites, both within a site.
+    BySite {
+        /// How many supershingles within a site.
+        agree: u32,
+        /// How many bits within a site.
+        same: u32,
+        /// How many bits between sites.
+        other: u32,
+    },
+    /// Differing bits, at most.
+    Distance {
+        /// How many.
+        radius: u32,
+    },
+}
+
+/// What was found about two pages.
+#[derive(Debug, Clone, Copy)]
+pub struct Evidence {
+    /// Exact similarity.
+    pub similarity: f64,
+    /// Equal supershingles.
+    pub agreeing: u32,
+    /// Equal bits.
+    pub equal_bits: u32,
+    /// Differing bits.
+    pub differing_bits: u32,
+    /// Whether both are on the same site.
+    pub same_site: bool,
+}
+
+impl Decision {
+    /// The verdict on two pages.
+    #[must_use]
+    pub fn verdict(self, found: &Evidence) -> Verdict {
+        let both = |agree: u32, least: u32| {
+            if found.agreeing >= agree { at_least(found.equal_bits, least, NEAR_MISS_BITS) } else { Verdict::Rejected }
+        };
+        match self {
+            Decision::Similarity { threshold, .. } => {
+                if self.reaches(found.similarity, threshold) {
+                    Verdict::Accepted
+                } else if found.similarity >= threshold * (1.0 - NEAR_MISS_SHARE) {
+                    Verdict::NearMiss
+                } else {
+                    Verdict::Rejected
+                }
+            }
+            Decision::Agreement { agree } => at_least(found.agreeing, agree, 1),
+            Decision::EqualBits { least } => at_least(found.equal_bits, least, NEAR_MISS_BITS),
+            Decision::Both { agree, least } => both(agree, least),
+            Decision::BySite { agree, same, .. } if found.same_site => both(agree, same),
+            Decision::BySite { other, .. } => at_least(found.equal_bits, other, NEAR_MISS_BITS),
+            Decision::Distance { radius } => match found.differing_bits {
+                differing if differing <= radius => Verdict::Accepted,
+                differing if differing <= radius + NEAR_MISS_DISTANCE => Verdict::NearMiss,
+                _ => Verdict::Rejected,
+            },
+        }
+    }
+
+    /// Whether a similarity reaches a threshold: spot signatures must be above it.
+    #[must_use]
+    pub fn reaches(self, similarity: f64, threshold: f64) -> bool {
+        let strictly = matches!(self, Decision::Similarity { strictly: true, .. });
+        similarity > threshold || (!strictly && similarity >= threshold)
+    }
+
+    /// How near a pair is, in what decides; larger is nearer. Pairs on one site, which have a threshold of their own
+    /// where it depends on the site, are shifted so that one threshold serves for all.
+    #[must_use]
+    pub fn nearness(self, pair: &ScoredPair, same_site: bool) -> f64 {
+        match self {
+            Decision::Similarity { .. } => pair.similarity,
+            Decision::Agreement { .. } | Decision::EqualBits { .. } | Decision::Both { .. } => pair.score,
+            Decision::BySite { same, other, .. } if same_site => pair.score + f64::from(other) - f64::from(same),
+            Decision::BySite { .. } => pair.score,
+            Decision::Distance { .. } => -pair.score,
+        }
+    }
+
+    /// The nearness from which a pair is accepted.
+    #[must_use]
+    pub fn least_nearness(self) -> f64 {
+        match self {
+            Decision::Similarity { threshold, .. } => threshold,
+            Decision::Agreement { agree } => f64::from(agree),
+            Decision::EqualBits { least } | Decision::Both { least, .. } => f64::from(least),
+            Decision::BySite { other, .. } => f64::from(other),
+            Decision::Distance { radius } => -f64::from(radius),
+        }
+    }
+
+    /// Whether a pair of this nearness, which a looser decision of the same kind accepted, is accepted by this one.
+    #[must_use]
+    pub fn still_accepts(self, nearness: f64) -> bool {
+        self.reaches(nearness, self.least_nearness())
+    }
+
+    /// Whether a larger score is a nearer pair.
+    #[must_use]
+    pub fn larger_is_nearer(self) -> bool {
+        !matches!(self, Decision::Distance { .. })
+    }
+}
+
+/// The verdict on a count of which there should be at least `least`.
+fn at_least(count: u32, least: u32, margin: u32) -> Verdict {
+    if count >= least {
+        Verdict::Accepted
+    } else if count + margin >= least {
+        Verdict::NearMiss
+    } else {
+        Verdict::Rejected
+    }
+}
+
+/// What a method's threshold counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unit {
+    /// A similarity in 0..1.
+    Similarity,
+    /// Equal supershingles.
+    Supershingles {
+        /// Of how many.
+        of: u32,
+    },
+    /// Equal bits of a projection.
+    EqualBits {
+        /// Of how many.
+        of: u32,
+    },
+    /// Differing bits of a fingerprint.
+    DifferingBits,
+}
+
+impl Unit {
+    /// Its name, for people and files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Unit::Similarity => "similarity",
+            Unit::Supershingles { .. } => "equal supershingles",
+            Unit::EqualBits { .. } => "equal bits",
+            Unit::DifferingBits => "differing bits",
+        }
+    }
+
+    /// A value in this unit as one that grows with nearness, and back.
+    #[must_use]
+    pub fn nearness(self, value: f64) -> f64 {
+        if self == Unit::DifferingBits { -value } else { value }
+    }
+
+    /// The value of pages that could not be nearer.
+    #[must_use]
+    pub fn nearest(self) -> f64 {
+        match self {
+            Unit::Similarity => 1.0,
+            Unit::Supershingles { of } | Unit::EqualBits { of } => f64::from(of),
+            Unit::DifferingBits => 0.0,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::PageId;
+
+    const DECISIONS: [Decision; 7] = [
+        Decision::Similarity { threshold: 0.5, strictly: false },
+        Decision::Similarity { threshold: 0.5, strictly: true },
+        Decision::Agreement { agree: 3 },
+        Decision::EqualBits { least: 20 },
+        Decision::Both { agree: 3, least: 20 },
+        Decision::BySite { agree: 3, same: 17, other: 20 },
+        Decision::Distance { radius: 3 },
+    ];
+
+    /// A decision made again from a stored pair is the decision that was made on the evidence.
+    #[test]
+    fn a_stored_pair_is_decided_as_its_evidence_was() {
+        let first: PageId = Default::default();
+        for decision in DECISIONS {
+            for step in 0..=32u32 {
+                for same_site in [false, true] {
+                    let similarity = f64::from(step) / 32.0;
+                    let (equal_bits, differing_bits) = (step, 32 - step);
+                    // Whatever else a pair needs it has: only the threshold moves.
+                    let agreeing = if matches!(decision, Decision::Agreement { .. }) { step } else { 6 };
+                    let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site };
+                    let score = match decision {
+                        Decision::Similarity { .. } => similarity,
+                        Decision::Agreement { .. } => f64::from(agreeing),
+                        Decision::Distance { .. } => f64::from(differing_bits),
+                        _ => f64::from(equal_bits),
+                    };
+                    let pair = ScoredPair {
+                        left: first,
+                        right: first,
+                        similarity,
+                        left_in_right: similarity,
+                        right_in_left: similarity,
+                        score,
+                        estimate: similarity,
+                    };
+                    let again = decision.still_accepts(decision.nearness(&pair, same_site));
+                    assert_eq!(again, decision.verdict(&evidence) == Verdict::Accepted, "{decision:?} {evidence:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn near_misses_lie_just_outside() {
+        let none = Evidence { similarity: 0.0, agreeing: 6, equal_bits: 0, differing_bits: 64, same_site: false };
+        let at = |decision: Decision, found: Evidence| decision.verdict(&found);
+        assert_eq!(at(DECISIONS[0], Evidence { similarity: 0.36, ..none }), Verdict::NearMiss);
+        assert_eq!(at(DECISIONS[0], Evidence { similarity: 0.35, ..none }), Verdict::Rejected);
+        assert_eq!(at(DECISIONS[3], Evidence { equal_bits: 8, ..none }), Verdict::NearMiss);
+        assert_eq!(at(DECISIONS[3], Evidence { equal_bits: 7, ..none }), Verdict::Rejected);
+        assert_eq!(at(DECISIONS[4], Evidence { equal_bits: 19, agreeing: 2, ..none }), Verdict::Rejected);
+        assert_eq!(at(DECISIONS[6], Evidence { differing_bits: 5, ..none }), Verdict::NearMiss);
+        assert_eq!(at(DECISIONS[6], Evidence { differing_bits: 6, ..none }), Verdict::Rejected);
+    }
+}
