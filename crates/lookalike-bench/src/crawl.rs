@@ -9,11 +9,8 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::config::ReadConfig;
 use lookalike::page::{Body, Markup, RawPage};
-use lookalike::parallel::in_order;
-use lookalike::read::fields::RankField;
-use lookalike::read::{Batch, Format, Reading, known_source};
+use lookalike::read::{Corpus, Format, ReadConfig, known_source};
 use lookalike::text::html::{PageText, extract};
 use lookalike::text::{PageReader, Scope, TextOptions, charset};
 use lookalike_bench::labelled;
@@ -82,26 +79,16 @@ fn write_archive(path: &Path) -> Result<()> {
 /// One job of ours, in a process of its own.
 pub(crate) fn read(what: What, path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
-    let sources = [known_source(&name, &name, Some(Format::Warc))?];
-    let reading = Reading::new(&ReadConfig::default(), RankField::None, &sources);
+    let corpus = Corpus::new(vec![known_source(&name, &name, Some(Format::Warc))?], &ReadConfig::default());
     let mut bytes = 0usize;
-    in_order(
-        1,
-        |jobs| reading.read_all(jobs),
+    corpus.scan().for_each(
         || PageReader::new(TextOptions::default()),
-        |reader, batch: Batch| {
-            let mut bytes = 0;
-            batch.visit(&reading, &mut |page| {
-                if let Ok(page) = page {
-                    bytes += match (what, &page.body) {
-                        (What::Text, _) => reader.text(&page).len(),
-                        (What::Bodies, Body::Bytes(body)) => body.len(),
-                        (What::Bodies, Body::Text(body)) => body.len(),
-                    };
-                }
-                Ok(())
-            })?;
-            Ok(bytes)
+        |reader, page| {
+            Ok(Some(match (what, &page.body) {
+                (What::Text, _) => reader.text(&page).len(),
+                (What::Bodies, Body::Bytes(body)) => body.len(),
+                (What::Bodies, Body::Text(body)) => body.len(),
+            }))
         },
         |count| {
             bytes += count;

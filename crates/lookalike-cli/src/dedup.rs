@@ -70,17 +70,17 @@ pub(crate) fn available_threads() -> usize {
 
 fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    let sources = &estimate.sources;
-    let files = if sources.list.len() == 1 { "file" } else { "files" };
-    writeln!(out, "would read {} {files}, {}:", sources.list.len(), format_bytes(estimate.bytes))?;
-    for source in sources.list.iter().take(LISTED_SOURCES) {
+    let corpus = &estimate.corpus;
+    let files = if corpus.sources.len() == 1 { "file" } else { "files" };
+    writeln!(out, "would read {} {files}, {}:", corpus.sources.len(), format_bytes(estimate.bytes))?;
+    for source in corpus.sources.iter().take(LISTED_SOURCES) {
         writeln!(out, "  {:<8} {:>9}  {}", source.format.name(), format_bytes(source.bytes), source.display)?;
     }
-    if sources.list.len() > LISTED_SOURCES {
-        writeln!(out, "  … and {} more", sources.list.len() - LISTED_SOURCES)?;
+    if corpus.sources.len() > LISTED_SOURCES {
+        writeln!(out, "  … and {} more", corpus.sources.len() - LISTED_SOURCES)?;
     }
-    if sources.ignored > 0 {
-        writeln!(out, "would ignore {} files that are no pages (images, style sheets, …)", sources.ignored)?;
+    if corpus.ignored_files > 0 {
+        writeln!(out, "would ignore {} files that are no pages (images, style sheets, …)", corpus.ignored_files)?;
     }
     let about = if estimate.exact { "" } else { "about " };
     writeln!(out)?;

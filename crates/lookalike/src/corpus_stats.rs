@@ -14,9 +14,8 @@ use crate::feature::rarity::Rarity;
 use crate::feature::shingle::into_set;
 use crate::feature::spot::Antecedent;
 use crate::observe::Observer;
-use crate::parallel::in_order;
 use crate::plan::{CorpusStats, Plan};
-use crate::read::{Batch, Reading};
+use crate::read::Corpus;
 use crate::sketcher::Sketcher;
 use crate::text::{PageReader, TextOptions};
 
@@ -29,41 +28,31 @@ const MOST_WORDS: usize = 200_000;
 ///
 /// # Errors
 /// When the input cannot be read.
-pub fn count(config: &Config, reading: &Reading<'_>, threads: usize, observer: &dyn Observer) -> Result<CorpusStats> {
+pub fn count(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Observer) -> Result<CorpusStats> {
     let needs = config.corpus_needs();
     let mut stats = CorpusStats::default();
     if needs.antecedents {
-        stats.antecedents = frequent_words(config, reading, threads, observer)?;
+        stats.antecedents = frequent_words(config, corpus, threads, observer)?;
     }
     if needs.rarity {
         let plan = config.plan_with(Some(Arc::new(stats.clone())));
-        stats.rarity = count_features(&plan, reading, threads, observer)?;
+        stats.rarity = count_features(&plan, corpus, threads, observer)?;
     }
     Ok(stats)
 }
 
-fn count_features(plan: &Plan, reading: &Reading<'_>, threads: usize, observer: &dyn Observer) -> Result<Rarity> {
+fn count_features(plan: &Plan, corpus: &Corpus, threads: usize, observer: &dyn Observer) -> Result<Rarity> {
     let mut rarity = Rarity::default();
-    in_order(
-        threads,
-        |jobs| reading.read_all(jobs),
+    corpus.scan().threads(threads).progress_to(observer).for_each(
         || Sketcher::new(plan),
-        |sketcher, batch: Batch| {
-            let mut sets: Vec<Vec<u64>> = Vec::new();
-            batch.visit(reading, &mut |found| {
-                if let Ok(page) = found {
-                    sketcher.read(&page);
-                    let mut set = sketcher.sequence().to_vec();
-                    into_set(&mut set);
-                    sets.push(set);
-                }
-                Ok(())
-            })?;
-            Ok(sets)
+        |sketcher, page| {
+            sketcher.read(&page);
+            let mut set = sketcher.sequence().to_vec();
+            into_set(&mut set);
+            Ok(Some(set))
         },
-        |sets| {
-            sets.iter().for_each(|set| rarity.add(set));
-            observer.advance(0, sets.len() as u64);
+        |set| {
+            rarity.add(&set);
             Ok(ControlFlow::Continue(()))
         },
     )?;
@@ -74,21 +63,17 @@ fn count_features(plan: &Plan, reading: &Reading<'_>, threads: usize, observer: 
 /// how often it stands there: those of sentences do so often, those of menus once or twice.
 fn frequent_words(
     config: &Config,
-    reading: &Reading<'_>,
+    corpus: &Corpus,
     threads: usize,
     observer: &dyn Observer,
 ) -> Result<Vec<Antecedent>> {
     let options = TextOptions { words: true, blocks: false, ..config.plan().text };
     let mut scores: HashMap<String, u64> = HashMap::new();
-    in_order(
-        threads,
-        |jobs| reading.read_all(jobs),
+    corpus.scan().threads(threads).progress_to(observer).for_each_batch(
         || PageReader::new(options),
-        |reader, batch: Batch| {
+        |reader, records| {
             let mut scores: HashMap<String, u64> = HashMap::new();
-            let mut pages = 0u64;
-            batch.visit(reading, &mut |found| {
-                let Ok(page) = found else { return Ok(()) };
+            records.for_each_page(|page| {
                 let read = reader.read(&page);
                 let mut counts: HashMap<&str, u64> = HashMap::new();
                 for word in read.words.iter().filter(|word| word.chars().all(char::is_alphabetic)) {
@@ -97,12 +82,11 @@ fn frequent_words(
                 for (word, count) in counts.into_iter().filter(|(_, count)| *count > 1) {
                     *scores.entry(word.to_owned()).or_default() += u64::from(count.ilog2());
                 }
-                pages += 1;
                 Ok(())
             })?;
-            Ok((scores, pages))
+            Ok(scores)
         },
-        |(more, pages)| {
+        |more| {
             for (word, score) in more {
                 *scores.entry(word).or_default() += score;
             }
@@ -112,7 +96,6 @@ fn frequent_words(
                 scores.retain(|_, score| *score > bar);
                 bar *= 2;
             }
-            observer.advance(0, pages);
             Ok(ControlFlow::Continue(()))
         },
     )?;

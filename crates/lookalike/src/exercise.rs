@@ -4,11 +4,10 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use crate::config::Config;
 use crate::error::Result;
+use crate::page::RawPage;
 use crate::page_table::{NewPage, PageStrings, PageTable};
-use crate::parallel::in_order;
-use crate::read::{Batch, Format, Reading, Source, Wanted};
+use crate::read::{Corpus, Format, ReadConfig, Source, Wanted};
 use crate::text::{PageReader, Scope, TextOptions};
 
 /// The limit on pages here: small, so that it is met.
@@ -22,63 +21,43 @@ const MAX_PAGE_BYTES: u64 = 64 << 10;
 /// # Panics
 /// When a page is not the same the second time.
 pub fn reader(format: Option<Format>, bytes: Vec<u8>) -> Result<usize> {
-    let mut config = Config::default();
-    config.read.max_page_bytes = MAX_PAGE_BYTES;
-    config.read.format = format;
-    let source = Source::in_memory("fuzz", bytes, format)?;
-    let sources = [source];
-    let reading = config.reading(&sources);
+    let config = ReadConfig { max_page_bytes: MAX_PAGE_BYTES, ..ReadConfig::default() };
+    let corpus = Corpus::new(vec![Source::in_memory("fuzz", bytes, format)?], &config);
     let mut table = PageTable::new(&std::env::temp_dir(), usize::MAX / 2);
-    let first = pages(&reading, None, Some(&mut table))?;
+    let first = pages(&corpus, None, Some(&mut table))?;
     let all: Vec<u32> = (0..).take(table.len()).collect();
-    let second = pages(&reading, Some(&table.wanted(&all)), None)?;
+    let second = pages(&corpus, Some(&table.wanted(&all)), None)?;
     assert!(first == second, "pages differ when they are read again");
     Ok(first.len())
 }
 
 /// The text of every page by its number.
-fn pages(
-    reading: &Reading<'_>,
-    wanted: Option<&Wanted>,
-    mut table: Option<&mut PageTable>,
-) -> Result<BTreeMap<u64, String>> {
+fn pages(corpus: &Corpus, wanted: Option<&Wanted>, mut table: Option<&mut PageTable>) -> Result<BTreeMap<u64, String>> {
     let mut found = BTreeMap::new();
-    in_order(
-        1,
-        |jobs| match wanted {
-            Some(wanted) => reading.read_wanted(wanted, jobs),
-            None => reading.read_all(jobs),
-        },
-        || PageReader::new(TextOptions::default()),
-        |reader, batch: Batch| {
-            let mut pages = Vec::new();
-            batch.visit(reading, &mut |page| {
-                if let Ok(page) = page {
-                    pages.push((page.record, page.offset, page.length, reader.text(&page)));
-                }
-                Ok(())
-            })?;
-            Ok(pages)
-        },
-        |pages| {
-            for (record, offset, length, text) in pages {
-                if let Some(table) = &mut table {
-                    let strings = PageStrings { id: "", url: None, title: None };
-                    let (source, tokens, identity, rank_key) = (0, 0, None, None);
-                    table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings })?;
-                }
-                found.insert(record, text);
-            }
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
+    let new_reader = || PageReader::new(TextOptions::default());
+    let text = |reader: &mut PageReader, page: RawPage<'_>| {
+        Ok(Some((page.record, page.offset, page.length, reader.text(&page))))
+    };
+    let collect = |(record, offset, length, text)| {
+        if let Some(table) = &mut table {
+            let strings = PageStrings { id: "", url: None, title: None };
+            let (source, tokens, identity, rank_key) = (0, 0, None, None);
+            table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings })?;
+        }
+        found.insert(record, text);
+        Ok(ControlFlow::Continue(()))
+    };
+    match wanted {
+        Some(wanted) => corpus.scan().for_each_of(wanted, new_reader, |reader, _, page| text(reader, page), collect)?,
+        None => corpus.scan().for_each(new_reader, text, collect)?,
+    };
     Ok(found)
 }
 
 /// Reads a page in every way there is; returns how many tokens it has.
 #[must_use]
 pub fn page(bytes: &[u8], charset: Option<&str>) -> usize {
-    use crate::page::{Body, Markup, RawPage};
+    use crate::page::{Body, Markup};
     let body = || Body::Bytes(bytes.into());
     let mut count = 0;
     for (scope, scripts, raw, words) in [

@@ -96,6 +96,12 @@ impl<'a> RawPage<'a> {
         }
     }
 
+    /// Whether it is a revisit: a capture that was the same as another one, which has the text.
+    #[must_use]
+    pub fn is_revisit(&self) -> bool {
+        self.capture.is_some_and(|capture| capture.refers_to.is_some())
+    }
+
     /// The page with everything it borrows made its own.
     #[must_use]
     pub fn into_owned(self) -> RawPage<'static> {

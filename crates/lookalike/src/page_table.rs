@@ -234,6 +234,12 @@ impl PageTable {
         self.revisits.get(&page).copied().flatten()
     }
 
+    /// The page that has the text of this one: its original if it is a revisit, else itself.
+    #[must_use]
+    pub fn with_text(&self, page: PageId) -> PageId {
+        self.original(page).unwrap_or(page)
+    }
+
     /// Whether this is a revisit.
     #[must_use]
     pub fn is_revisit(&self, page: PageId) -> bool {
@@ -286,6 +292,22 @@ mod tests {
     use super::*;
     use crate::read::compression::Compression;
     use crate::read::{Format, Location};
+
+    #[test]
+    fn a_revisit_has_the_words_of_its_original() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut table = PageTable::new(directory.path(), 1 << 20);
+        for record in 0..3 {
+            let strings = PageStrings { id: "x", url: None, title: None };
+            let (tokens, identity) = (if record == 0 { 10 } else { 0 }, Some(u128::from(record)));
+            let (source, offset, length, rank_key) = (0, None, 1, None);
+            table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings }).unwrap();
+        }
+        table.set_revisit(1, Some(0));
+        table.set_revisit(2, None);
+        assert_eq!((table.identity[1], table.tokens[1], table.with_text(1)), (0, 10, 0));
+        assert!(table.is_page(1) && !table.is_page(2));
+    }
 
     #[test]
     fn repeated_ids_get_names_of_their_own() {

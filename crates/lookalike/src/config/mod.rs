@@ -21,7 +21,7 @@ pub(crate) use v1::ConfigV1;
 use crate::error::Result;
 use crate::method::Simhash;
 use crate::plan::{CorpusNeeds, CorpusStats, Plan};
-use crate::read::{Reading, Source};
+use crate::read::{Corpus, Sources};
 use crate::text::language;
 
 /// What decides the result. Everything in here is part of the config's hash.
@@ -121,9 +121,9 @@ impl Config {
         Simhash::of(&self.method).cloned().unwrap_or_default().radius
     }
 
-    /// Reads sources as the config says.
-    pub(crate) fn reading<'s>(&self, sources: &'s [Source]) -> Reading<'s> {
-        Reading::new(&self.read, self.groups.keep.rank_field(), sources)
+    /// The pages of `sources`, read as the config says, with the field that the keep policy needs.
+    pub(crate) fn corpus(&self, sources: impl Into<Sources>) -> Corpus {
+        Corpus::new(sources, &self.read).ranked_by(self.groups.keep.rank_field())
     }
 
     /// A hash of everything that decides the result.

@@ -13,9 +13,8 @@ use serde::Serialize;
 use crate::config::{Config, Method};
 use crate::error::{Error, Result};
 use crate::page::{Body, Markup, PageId, RawPage};
-use crate::parallel::in_order;
 use crate::plan::{Decision, Plan, Verdict};
-use crate::read::{Batch, Reading, discover, known_source};
+use crate::read::{Corpus, known_source};
 use crate::report::diff::differences::{Differences, classify};
 use crate::report::files;
 use crate::report::stored::{self, texts};
@@ -260,9 +259,8 @@ fn read_file(name: &str, path: &Path, config: &Config) -> Result<RawPage<'static
         )));
     }
     if let Some(source) = source {
-        let list = [source];
-        let reading = config.reading(&list);
-        if let Some(page) = first_page(&reading, |_| true, name)? {
+        let corpus = Corpus::new(vec![source], &config.read);
+        if let Some(page) = first_page(&corpus, |_| true, name)? {
             return Ok(page);
         }
     }
@@ -273,42 +271,23 @@ fn read_file(name: &str, path: &Path, config: &Config) -> Result<RawPage<'static
 }
 
 fn find_in_corpus(name: &str, within: &str, config: &Config) -> Result<Option<RawPage<'static>>> {
-    let sources = discover(&[within.to_owned()], config.read.format, Path::new(""), None)?;
-    let reading = config.reading(&sources.list);
-    let is_it = |page: &RawPage<'_>| {
-        let numbered = || format!("{}:{}", sources.list[page.source as usize].name, page.record);
-        page.url.as_deref() == Some(name) || page.id.as_deref().map_or_else(|| numbered() == name, |id| id == name)
-    };
-    first_page(&reading, is_it, name)
+    let corpus = Corpus::open(&[within.to_owned()], &config.read)?;
+    first_page(&corpus, |page| page.url.as_deref() == Some(name) || corpus.id_of(page) == name, name)
 }
 
 /// The first page for which `is_it` holds, under the name it was asked for.
 fn first_page(
-    reading: &Reading<'_>,
+    corpus: &Corpus,
     is_it: impl Fn(&RawPage<'_>) -> bool + Sync,
     name: &str,
 ) -> Result<Option<RawPage<'static>>> {
     let mut found: Option<RawPage<'static>> = None;
-    in_order(
-        1,
-        |jobs| reading.read_all(jobs),
+    corpus.scan().for_each(
         || (),
-        |(), batch: Batch| {
-            let mut here = None;
-            batch.visit(reading, &mut |page| {
-                if let Ok(page) = page
-                    && here.is_none()
-                    && is_it(&page)
-                {
-                    here = Some(RawPage { id: Some(Cow::Owned(name.to_owned())), ..page.into_owned() });
-                }
-                Ok(())
-            })?;
-            Ok(here)
-        },
+        |(), page| Ok(is_it(&page).then(|| RawPage { id: Some(Cow::Owned(name.to_owned())), ..page.into_owned() })),
         |page| {
-            found = page;
-            Ok(if found.is_some() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+            found = Some(page);
+            Ok(ControlFlow::Break(()))
         },
     )?;
     Ok(found)

@@ -6,7 +6,6 @@ mod against;
 mod assign;
 mod checkpoint;
 mod first_reading;
-mod revisits;
 mod search;
 mod second_reading;
 mod sketched_batch;
@@ -30,7 +29,7 @@ use crate::observe::{Observer, Stage};
 use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
 use crate::plan::Plan;
-use crate::read::{Sources, discover};
+use crate::read::{Corpus, discover};
 use crate::report::run::{Resources, StageUse};
 use crate::report::skipped::SkippedLog;
 use crate::report::summary::Summary;
@@ -107,13 +106,14 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
     if let Some(against) = &against {
         sources.list.extend(against.sources());
     }
+    let corpus = config.corpus(sources);
     let pool = thread_pool(options.threads)?;
     pool.install(|| {
         let mut resources = Resources::start();
-        let corpus = if config.corpus_needs().any() {
-            observer.start(Stage::Count, 0);
+        let stats = if config.corpus_needs().any() {
+            observer.start(Stage::Count, config.corpus_needs().passes() * corpus.bytes());
             let started = Instant::now();
-            let stats = corpus_stats::count(config, &config.reading(&sources.list), options.threads, observer)?;
+            let stats = corpus_stats::count(config, &corpus, options.threads, observer)?;
             resources.add(Stage::Count, started.elapsed(), 0);
             observer.finish(Stage::Count);
             if config.corpus_needs().antecedents && stats.antecedents.is_empty() {
@@ -125,9 +125,9 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
         } else {
             None
         };
-        let plan = config.plan_with(corpus);
+        let plan = config.plan_with(stats);
         let run = Run { config, options, observer, plan: &plan, work: &work, resources, against: against.as_ref() };
-        run.run(&sources, first_seed)
+        run.run(&corpus, first_seed)
     })
     .and_then(|outcome| work.publish().map(|()| outcome))
 }
@@ -165,26 +165,24 @@ pub(crate) struct Run<'a> {
 
 impl Run<'_> {
     /// Sources from `first_seed` on are examples, and no part of what is cleaned.
-    fn run(mut self, sources: &Sources, first_seed: usize) -> Result<Outcome> {
+    fn run(mut self, corpus: &Corpus, first_seed: usize) -> Result<Outcome> {
         let mut skipped = SkippedLog::create(&self.work.path().join(files::SKIPPED), self.options.strict)?;
-        for problem in &sources.problems {
+        for problem in &corpus.problems {
             self.observer.skipped(problem);
             skipped.add(problem)?;
         }
-        let reading = self.config.reading(&sources.list);
-
-        let total_bytes = sources.list.iter().map(|source| source.bytes).sum();
-        let mut sketched = self.stage(Stage::Read, total_bytes, |run| run.sketch_pages(&reading, &mut skipped))?;
+        let total_bytes = corpus.bytes();
+        let mut sketched = self.stage(Stage::Read, total_bytes, |run| run.sketch_pages(corpus, &mut skipped))?;
         let skipped = skipped.finish()?;
         if sketched.pages.page_count() == 0 {
-            return Err(no_pages(&self.options.inputs, sources, &skipped.examples));
+            return Err(corpus.no_pages(&self.options.inputs, &skipped.examples));
         }
         self.check_policy(&sketched.pages)?;
         let against_names = match self.against {
             Some(against) => against.name_pages(&mut sketched.pages, first_seed)?,
             None => HashMap::new(),
         };
-        let repeated_ids = sketched.pages.rename_repeated_ids(&sources.list)?;
+        let repeated_ids = sketched.pages.rename_repeated_ids(&corpus.sources)?;
         let is_seed = |pages: &PageTable, page: PageId| pages.place(page).source as usize >= first_seed;
 
         let (ranks, sets, searched) = self.stage(Stage::Candidates, 0, |run| {
@@ -226,7 +224,7 @@ impl Run<'_> {
             let page_sets = match &sketched.sets {
                 Some(sets) => sets,
                 None => {
-                    read_again = run.page_sets(&reading, pages, &candidate_pages)?;
+                    read_again = run.page_sets(corpus, pages, &candidate_pages)?;
                     &read_again
                 }
             };
@@ -245,7 +243,7 @@ impl Run<'_> {
         let pages = &sketched.pages;
 
         let (fates, component) = self.stage(Stage::Cluster, 0, |run| {
-            let chosen = run.assign(&reading, pages, &sets, &order, &verified.pairs, None)?;
+            let chosen = run.assign(corpus, pages, &sets, &order, &verified.pairs, None)?;
             let fates = fates(&sets, &chosen, &pages.tokens, run.config.pairs.min_tokens);
             Ok((fates, smallest_ids(pages, &sets, &verified.pairs)?))
         })?;
@@ -253,7 +251,7 @@ impl Run<'_> {
         let findings = Findings {
             config: self.config,
             plan: self.plan,
-            reading: &reading,
+            reading: corpus,
             first_seed,
             pages,
             sets: &sets,
@@ -266,11 +264,11 @@ impl Run<'_> {
             tables: searched.tables,
             filters,
             repeated_ids,
-            ignored_files: sources.ignored,
+            ignored_files: corpus.ignored_files,
             passed_over: &sketched.passed_over,
             scopes: &sketched.scopes,
             skipped: &skipped,
-            source_count: sources.list.len() as u64,
+            source_count: corpus.sources.len() as u64,
             source_bytes: total_bytes,
             earlier: None,
             against: self.options.against.as_deref().map(|path| (path, &against_names)),
@@ -381,16 +379,4 @@ impl Run<'_> {
         }
         Ok(())
     }
-}
-
-pub(crate) fn no_pages(inputs: &[String], sources: &Sources, skipped: &[SkippedRecord]) -> Error {
-    let hint = match (skipped.first(), sources.list.len(), sources.ignored) {
-        (Some(first), ..) => format!(": every record had to be skipped; the first one:\n  {first}"),
-        (None, 0, 0) => ": there is no file to read".to_owned(),
-        (None, 0, ignored) => {
-            format!(": {ignored} files are there, none of a format that is read ({})", crate::read::Format::list())
-        }
-        (None, ..) => ": the files hold no records".to_owned(),
-    };
-    Error::NoPages { inputs: inputs.join(", "), hint }
 }

@@ -1,7 +1,6 @@
 //! `--dry-run`: what would be read, and what it would take, from a sample of the input.
 
 use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use crate::config::Config;
@@ -9,10 +8,9 @@ use crate::error::{Error, Result};
 use crate::job::RunOptions;
 use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_A_FEATURE};
 use crate::page_table::BYTES_A_PAGE;
-use crate::parallel::in_order;
 use crate::plan::Plan;
 use crate::read::compression::Compression;
-use crate::read::{Batch, Format, Source, Sources, discover};
+use crate::read::{Corpus, Format, Source, discover};
 use crate::sketcher::Sketcher;
 
 /// Bytes that are read to estimate the rest from.
@@ -27,7 +25,7 @@ const LATER_STAGES: f64 = 0.6;
 #[derive(Debug)]
 pub struct Estimate {
     /// What would be read.
-    pub sources: Sources,
+    pub corpus: Corpus,
     /// Size of all sources on disk.
     pub bytes: u64,
     /// Pages, estimated unless all were read.
@@ -63,48 +61,38 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     }
     let plan = config.plan();
     let sources = discover(&options.inputs, config.read.format, &options.output, None)?;
-    let reading = config.reading(&sources.list);
-    let bytes: u64 = sources.list.iter().map(|source| source.bytes).sum();
-    let (mut pages, mut tokens, mut text_bytes, mut skipped, mut exact) = (0u64, 0u64, 0u64, 0u64, true);
-    let mut features = 0u64;
+    let corpus = Corpus::new(sources, &config.read);
+    let bytes = corpus.bytes();
+    let (mut tokens, mut text_bytes, mut features, mut exact) = (0u64, 0u64, 0u64, true);
     let started = Instant::now();
-    in_order(
-        options.threads,
-        |jobs| reading.read_all(jobs),
+    let scanned = corpus.scan().threads(options.threads).for_each_batch(
         || (Sketcher::new(&plan), Vec::new()),
-        |(sketcher, columns), batch: Batch| {
-            let mut sums = [0u64; 5];
-            batch.visit(&reading, &mut |found| {
-                match found {
-                    Ok(page) => {
-                        let facts = sketcher.read(&page);
-                        sums[0] += 1;
-                        sums[1] += u64::from(facts.tokens);
-                        sums[2] += page.length;
-                        if facts.tokens > 0 {
-                            if plan.keeps_features() {
-                                sums[4] += sketcher.sketch().features.len() as u64;
-                            } else {
-                                sketcher.columns(columns);
-                            }
-                        }
+        |(sketcher, columns), records| {
+            let mut sums = [0u64; 3];
+            records.for_each_page(|page| {
+                let facts = sketcher.read(&page);
+                sums[0] += u64::from(facts.tokens);
+                sums[1] += page.length;
+                if facts.tokens > 0 {
+                    if plan.keeps_features() {
+                        sums[2] += sketcher.sketch().features.len() as u64;
+                    } else {
+                        sketcher.columns(columns);
                     }
-                    Err(_) => sums[3] += 1,
                 }
                 Ok(())
             })?;
             Ok(sums)
         },
-        |[more_pages, more_tokens, more_bytes, more_skipped, more_features]| {
-            features += more_features;
-            pages += more_pages;
+        |[more_tokens, more_bytes, more_features]| {
             tokens += more_tokens;
             text_bytes += more_bytes;
-            skipped += more_skipped;
+            features += more_features;
             exact = text_bytes < SAMPLE_BYTES;
             Ok(if exact { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
     )?;
+    let (pages, skipped) = (scanned.pages, scanned.skipped);
     if pages == 0 {
         let hint = if skipped > 0 { ": every record would have to be skipped" } else { "" };
         return Err(Error::NoPages { inputs: options.inputs.join(", "), hint: hint.to_owned() });
@@ -113,8 +101,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     // Where records are plain bytes their lengths say how much of the input the sample is; elsewhere
     // what was taken from disk does, which runs a little ahead of what was worked on.
     let is_plain = |source: &Source| source.compression == Compression::None && source.format != Format::Parquet;
-    let read =
-        if sources.list.iter().all(is_plain) { text_bytes } else { reading.bytes_read.load(Ordering::Relaxed) }.max(1);
+    let read = if corpus.sources.iter().all(is_plain) { text_bytes } else { corpus.bytes_read() }.max(1);
     let factor = if exact { 1.0 } else { (bytes as f64 / read as f64).max(1.0) };
     let all_pages = scale(pages, factor);
     let tokens_a_page = tokens as f64 / pages.max(1) as f64;
@@ -135,7 +122,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         disk_bytes: bytes + all_pages * 100 + spilled,
         skipped,
         plan,
-        sources,
+        corpus,
     })
 }
 

@@ -20,12 +20,11 @@ use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
 use crate::job::dedup::{Outcome, Run, thread_pool};
 use crate::observe::{Observer, Stage};
-use crate::page::{PageId, RawPage};
+use crate::page::PageId;
 use crate::page_table::PageTable;
-use crate::parallel::in_order;
 use crate::plan::NEAR_MISS_SHARE;
 use crate::read::compression::Compression;
-use crate::read::{Batch, Format, Reading, STDIN, Source, known_source};
+use crate::read::{Corpus, Format, STDIN, Source, known_source};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::stored::{self, StoredPages, StoredSummary, is_index};
@@ -64,18 +63,18 @@ pub fn recluster(
         let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
         let loaded = stored::pages(directory, work.path(), limit)?;
         let sources = sources(&loaded, &stored)?;
-        let reading = config.reading(&sources);
+        let corpus = config.corpus(sources);
         // Chains are compared again, with the same weights.
-        let corpus = if config.corpus_needs().any() && config.groups.cluster == ClusterMode::Components {
-            Some(Arc::new(corpus_stats::count(&config, &reading, options.threads, observer)?))
+        let stats = if config.corpus_needs().any() && config.groups.cluster == ClusterMode::Components {
+            Some(Arc::new(corpus_stats::count(&config, &corpus, options.threads, observer)?))
         } else {
             None
         };
-        let plan = config.plan_with(corpus);
+        let plan = config.plan_with(stats);
         let resources = Resources::start();
         let run =
             Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources, against: None };
-        again(run, directory, threshold, &stored, loaded, &reading)
+        again(run, directory, threshold, &stored, loaded, &corpus)
     })?;
     work.publish()?;
     Ok(outcome)
@@ -87,10 +86,10 @@ fn again(
     threshold: f64,
     stored: &StoredSummary,
     loaded: StoredPages,
-    reading: &Reading<'_>,
+    corpus: &Corpus,
 ) -> Result<Outcome> {
     let StoredPages { mut pages, first, ids, first_seed, .. } = loaded;
-    pages.rank_keys = rank_keys(reading, run.config, &pages, run.options.threads)?;
+    pages.rank_keys = rank_keys(corpus, run.config, &pages, run.options.threads)?;
     let ranks = run.ranks(&pages, &|page| pages.place(page).source as usize >= first_seed)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page as usize]);
@@ -107,7 +106,7 @@ fn again(
 
     let (fates, component) = run.stage(Stage::Cluster, 0, |run| {
         let order = in_rank_order(&sets, &rank);
-        let chosen = run.assign(reading, &pages, &sets, &order, &verified.pairs, Some(threshold))?;
+        let chosen = run.assign(corpus, &pages, &sets, &order, &verified.pairs, Some(threshold))?;
         Ok((
             fates(&sets, &chosen, &pages.tokens, run.config.pairs.min_tokens),
             smallest_ids(&pages, &sets, &verified.pairs)?,
@@ -119,7 +118,7 @@ fn again(
     let findings = Findings {
         config: run.config,
         plan: run.plan,
-        reading,
+        reading: corpus,
         first_seed,
         pages: &pages,
         sets: &sets,
@@ -151,7 +150,7 @@ fn again(
     };
     let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
         // Copies that the first run made are made again.
-        let copy_kept = run.options.copy_kept || sinks::has_copies(directory, reading.sources);
+        let copy_kept = run.options.copy_kept || sinks::has_copies(directory, &corpus.sources);
         let options = RunOptions { copy_kept, ..run.options.clone() };
         report::write_again(&findings, directory, run.work.path(), &options, run.observer)
     })?;
@@ -208,31 +207,19 @@ fn page_file_name(id: &str) -> String {
 
 /// What the keep policy orders by. Dates and fields of the user's are not in the tables, so they
 /// are read again.
-fn rank_keys(reading: &Reading<'_>, config: &Config, pages: &PageTable, threads: usize) -> Result<Vec<f64>> {
+fn rank_keys(corpus: &Corpus, config: &Config, pages: &PageTable, threads: usize) -> Result<Vec<f64>> {
     if config.groups.keep == Keep::First {
         return Ok(Vec::new());
     }
     let all: Vec<PageId> = (0..).take(pages.len()).collect();
     let wanted = pages.wanted(&all);
     let mut keys = vec![f64::INFINITY; pages.len()];
-    in_order(
-        threads,
-        |jobs| reading.read_wanted(&wanted, jobs),
+    corpus.scan().threads(threads).for_each_of(
+        &wanted,
         || (),
-        |(), batch: Batch| {
-            let mut found = Vec::new();
-            batch.visit(reading, &mut |raw| {
-                let key = raw.ok().and_then(|raw: RawPage<'_>| {
-                    let page = wanted.page_of(raw.source, raw.record)?;
-                    Some((page, rank_key(&config.groups.keep, &raw, pages.tokens[page as usize])?))
-                });
-                found.extend(key);
-                Ok(())
-            })?;
-            Ok(found)
-        },
-        |found| {
-            found.iter().for_each(|&(page, key)| keys[page as usize] = key);
+        |(), page, raw| Ok(rank_key(&config.groups.keep, &raw, pages.tokens[page as usize]).map(|key| (page, key))),
+        |(page, key)| {
+            keys[page as usize] = key;
             Ok(ControlFlow::Continue(()))
         },
     )?;

@@ -16,7 +16,13 @@ impl CorpusNeeds {
     /// Whether the corpus must be counted at all.
     #[must_use]
     pub fn any(self) -> bool {
-        self.rarity || self.antecedents
+        self.passes() > 0
+    }
+
+    /// How often everything is read for it.
+    #[must_use]
+    pub fn passes(self) -> u64 {
+        u64::from(self.rarity) + u64::from(self.antecedents)
     }
 }
 

@@ -4,7 +4,6 @@
 //! tried in a fixed order; and the value of the field that a keep policy ranks by.
 
 use chrono::{Days, NaiveDate};
-
 use serde::{Deserialize, Serialize};
 
 const ID_FIELDS: &[&str] = &["id"];

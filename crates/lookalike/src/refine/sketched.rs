@@ -9,8 +9,7 @@ use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::index::{Index, OpenOptions};
 use crate::page::{Body, Markup, RawPage};
-use crate::parallel::in_order;
-use crate::read::{Batch, discover};
+use crate::read::Corpus;
 use crate::refine::{Fold, Folded, Group, Lists, Refiner, Relation, SearchResult, StoredSketch};
 use crate::sketch::simhash::cosine_of_distance;
 
@@ -73,34 +72,17 @@ fn of_run(
     let results = || lists.lists.iter().flat_map(|list| &list.results);
     let wanted: HashSet<&str> = results().filter_map(|result| result.id.as_deref()).collect();
     let config = refiner.config();
-    let sources = discover(corpus, config.read.format, Path::new(""), None)?;
-    let reading = config.reading(&sources.list);
+    let corpus = Corpus::open(corpus, &config.read)?;
     let mut known: HashMap<String, StoredSketch> = HashMap::new();
-    in_order(
-        threads,
-        |jobs| reading.read_all(jobs),
+    corpus.scan().threads(threads).without_revisits().for_each(
         || refiner.sketcher(),
-        |sketcher, batch: Batch| {
-            let mut found = Vec::new();
-            batch.visit(&reading, &mut |page| {
-                let has_text = |page: &RawPage<'_>| page.capture.is_none_or(|capture| capture.refers_to.is_none());
-                if let Ok(page) = page
-                    && has_text(&page)
-                {
-                    let id = reading.id_of(&page);
-                    if wanted.contains(id.as_str()) {
-                        found.push((id, refiner.sketch(&page, sketcher)));
-                    }
-                }
-                Ok(())
-            })?;
-            Ok(found)
+        |sketcher, page| {
+            let id = corpus.id_of(&page);
+            Ok(wanted.contains(id.as_str()).then(|| (id, refiner.sketch(&page, sketcher))))
         },
-        |found| {
+        |(id, sketch)| {
             // The first page of an id is the one that is meant.
-            found.into_iter().for_each(|(id, sketch)| {
-                known.entry(id).or_insert(sketch);
-            });
+            known.entry(id).or_insert(sketch);
             Ok(if known.len() == wanted.len() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
         },
     )?;

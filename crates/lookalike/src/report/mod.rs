@@ -28,7 +28,7 @@ use crate::observe::Observer;
 use crate::page::PageId;
 use crate::page_table::PageTable;
 use crate::plan::Plan;
-use crate::read::Reading;
+use crate::read::Corpus;
 use crate::verify::Verified;
 use sinks::SinkContext;
 use skipped::Skipped;
@@ -41,7 +41,7 @@ pub struct Findings<'a> {
     /// The method's plan.
     pub plan: &'a Plan,
     /// The sources.
-    pub reading: &'a Reading<'a>,
+    pub reading: &'a Corpus,
     /// Sources from this one on are examples, and not part of what is cleaned.
     pub first_seed: usize,
     /// The pages.

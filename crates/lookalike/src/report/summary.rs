@@ -323,7 +323,7 @@ fn seeds(findings: &Findings<'_>) -> Vec<String> {
 }
 
 fn source_files(findings: &Findings<'_>) -> Vec<SourceFile> {
-    let sources = (0u32..).zip(findings.reading.sources).filter(|(_, source)| !source.format.is_page_file());
+    let sources = (0u32..).zip(&findings.reading.sources).filter(|(_, source)| !source.format.is_page_file());
     let describe = |(index, source): (u32, &Source)| SourceFile {
         source: source.display.clone(),
         name: source.name.clone(),

@@ -11,8 +11,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::config::Config;
 use crate::error::Result;
 use crate::page::{RawPage, Token};
-use crate::parallel::in_order;
-use crate::read::{Batch, Reading};
+use crate::read::Corpus;
 use crate::text::{PageReader, Scope, TextOptions};
 
 /// Pages that are looked at for frames, at the most.
@@ -41,30 +40,26 @@ fn blocks(tokens: usize, ends: &[usize]) -> impl Iterator<Item = std::ops::Range
 
 impl Frame {
     /// Looks at the first pages of a corpus.
-    pub(super) fn find(reading: &Reading<'_>, config: &Config, threads: usize) -> Result<Frame> {
+    pub(super) fn find(corpus: &Corpus, config: &Config, threads: usize) -> Result<Frame> {
         let options = TextOptions { blocks: true, words: false, scope: Scope::Page, ..config.plan().text };
         let (mut counts, mut titles, mut pages) = (HashMap::<u64, u64>::new(), HashMap::<Token, u64>::new(), 0u64);
-        in_order(
-            threads,
-            |jobs| reading.read_all(jobs),
+        corpus.scan().threads(threads).for_each_batch(
             || PageReader::new(options),
-            |reader, batch: Batch| {
+            |reader, records| {
                 let mut found = Vec::new();
-                batch.visit(reading, &mut |page| {
-                    if let Ok(page) = page {
-                        let read = reader.read(&page);
-                        if read.scope.is_some() {
-                            let ranges = blocks(read.tokens.len(), read.block_ends);
-                            let mut hashes: Vec<u64> = ranges.map(|range| block_hash(&read.tokens[range])).collect();
-                            hashes.sort_unstable();
-                            hashes.dedup();
-                            let has_title = read.title.is_some();
-                            let first = blocks(read.tokens.len(), read.block_ends).next().filter(|_| has_title);
-                            let mut title = first.map_or_else(Vec::new, |range| read.tokens[range].to_vec());
-                            title.sort_unstable();
-                            title.dedup();
-                            found.push((hashes, title));
-                        }
+                records.for_each_page(|page| {
+                    let read = reader.read(&page);
+                    if read.scope.is_some() {
+                        let ranges = blocks(read.tokens.len(), read.block_ends);
+                        let mut hashes: Vec<u64> = ranges.map(|range| block_hash(&read.tokens[range])).collect();
+                        hashes.sort_unstable();
+                        hashes.dedup();
+                        let has_title = read.title.is_some();
+                        let first = blocks(read.tokens.len(), read.block_ends).next().filter(|_| has_title);
+                        let mut title = first.map_or_else(Vec::new, |range| read.tokens[range].to_vec());
+                        title.sort_unstable();
+                        title.dedup();
+                        found.push((hashes, title));
                     }
                     Ok(())
                 })?;

@@ -130,8 +130,8 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
         )));
     }
     let work = WorkDir::open_for(output::FILES.to_vec(), &options.output, options.force, false)?;
-    let format = options.config.read.format;
-    let (from, to) = (Side::new(&options.from, format)?, Side::new(&options.to, format)?);
+    let read = &options.config.read;
+    let (from, to) = (Side::new(&options.from, read)?, Side::new(&options.to, read)?);
     let config = sides::common_config(&from, &to, &options.config)?;
     let judged = JudgedPages::read(&from, &judgments, &config, options, observer)?;
     check_missing(&judged, &judgments, options)?;

@@ -3,22 +3,19 @@
 use std::collections::{BTreeMap, HashMap};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::Ordering;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::candidate::hamming_join::QueryTables;
 use crate::config::{Config, FingerprintConfig};
-use crate::error::{Error, Result, SkippedRecord};
+use crate::error::{Error, Result};
 use crate::index::pages::fingerprint;
 use crate::index::{FingerprintOrigin, Id, Index, OpenOptions};
-use crate::job::dedup::no_pages;
 use crate::method::DEFAULT_SEED;
 use crate::observe::{Observer, Stage};
 use crate::page::{RawPage, Token};
-use crate::parallel::in_order;
 use crate::plan::Plan;
-use crate::read::{Batch, Format, NoPage, Reading, Sources, discover};
+use crate::read::{Corpus, ReadConfig};
 use crate::sketcher::Sketcher;
 use crate::text::site::SiteRule;
 use crate::text::{PageReader, TextOptions};
@@ -29,12 +26,12 @@ use crate::transfer::{Counterpart, TransferOptions, Way, urls};
 
 /// A corpus: pages, or fingerprints of them.
 pub(super) enum Side {
-    Pages(Sources, Vec<String>),
+    Pages(Box<Corpus>, Vec<String>),
     Index(Box<Index>),
 }
 
 impl Side {
-    pub(super) fn new(inputs: &[String], format: Option<Format>) -> Result<Side> {
+    pub(super) fn new(inputs: &[String], config: &ReadConfig) -> Result<Side> {
         if let [only] = inputs
             && Path::new(only).join("manifest.json").exists()
         {
@@ -42,7 +39,7 @@ impl Side {
             let index = Index::open(&path, OpenOptions::default())?;
             return Ok(Side::Index(Box::new(index)));
         }
-        Ok(Side::Pages(discover(inputs, format, Path::new(""), None)?, inputs.to_vec()))
+        Ok(Side::Pages(Box::new(Corpus::open(inputs, config)?), inputs.to_vec()))
     }
 
     fn meaning(&self) -> Option<&FingerprintOrigin> {
@@ -125,23 +122,11 @@ pub(super) struct Found {
 }
 
 /// The URL that a page is known by: its own, or its path where it is a file of its own.
-fn url_of(page: &RawPage<'_>, reading: &Reading<'_>) -> Option<String> {
+fn url_of(page: &RawPage<'_>, corpus: &Corpus) -> Option<String> {
     match page.url.as_deref() {
         Some(url) => urls::normalized(url),
-        None if reading.sources[page.source as usize].format.is_page_file() => urls::path(page.id.as_deref()?),
+        None if corpus.sources[page.source as usize].format.is_page_file() => urls::path(page.id.as_deref()?),
         None => None,
-    }
-}
-
-/// A page with a text of its own; what cannot be used is noted.
-fn usable<'p>(found: Result<RawPage<'p>, NoPage>, skipped: &mut Vec<SkippedRecord>) -> Option<RawPage<'p>> {
-    match found {
-        Ok(page) => Some(page).filter(|page| page.capture.is_none_or(|capture| capture.refers_to.is_none())),
-        Err(NoPage::Skipped(record)) => {
-            skipped.push(record);
-            None
-        }
-        Err(NoPage::Other(_)) => None,
     }
 }
 
@@ -162,12 +147,6 @@ impl Eyes {
 fn words_hash(tokens: &[Token]) -> u64 {
     let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
     xxh3_64(&bytes)
-}
-
-fn told(observer: &dyn Observer, reading: &Reading<'_>, seen: &mut u64, pages: u64) {
-    let read = reading.bytes_read.load(Ordering::Relaxed);
-    observer.advance(read - *seen, pages);
-    *seen = read;
 }
 
 impl JudgedPages {
@@ -207,49 +186,36 @@ impl JudgedPages {
                     Ok(())
                 })?;
             }
-            Side::Pages(sources, inputs) => {
-                let reading = config.reading(&sources.list);
+            Side::Pages(corpus, inputs) => {
                 let plan = config.plan();
-                let frame = Frame::find(&reading, config, options.threads)?;
-                observer.start(Stage::Read, sources.list.iter().map(|source| source.bytes).sum());
-                let mut seen = reading.bytes_read.load(Ordering::Relaxed);
-                in_order(
-                    options.threads,
-                    |jobs| reading.read_all(jobs),
+                let frame = Frame::find(corpus, config, options.threads)?;
+                observer.start(Stage::Read, corpus.bytes());
+                let scan = corpus.scan().threads(options.threads).observed_by(observer).without_revisits();
+                let scanned = scan.for_each(
                     || Eyes::new(&plan, config),
-                    |eyes, batch: Batch| {
-                        let (mut rows, mut keys, mut pages, mut skipped) = (Vec::new(), Vec::new(), 0u64, Vec::new());
-                        batch.visit(&reading, &mut |found| {
-                            let Some(page) = usable(found, &mut skipped) else { return Ok(()) };
-                            pages += 1;
-                            let (id, key) = (reading.id_of(&page), url_of(&page, &reading));
-                            keys.extend(key.as_deref().map(|key| xxh3_64(key.as_bytes())));
-                            if wanted.contains(id.as_str()) {
-                                let judged = JudgedPage {
-                                    id,
-                                    url: page.url.as_deref().map(str::to_owned),
-                                    fingerprint: fingerprint(&page, &mut eyes.sketcher),
-                                    tokens: Some(frame.without(&page, &mut eyes.reader)),
-                                };
-                                rows.push((judged, key));
-                            }
-                            Ok(())
-                        })?;
-                        Ok((rows, keys, pages, skipped))
+                    |eyes, page| {
+                        let (id, key) = (corpus.id_of(&page), url_of(&page, corpus));
+                        let hash = key.as_deref().map(|key| xxh3_64(key.as_bytes()));
+                        let is_judged = wanted.contains(id.as_str());
+                        let judged = is_judged.then(|| JudgedPage {
+                            id,
+                            url: page.url.as_deref().map(str::to_owned),
+                            fingerprint: fingerprint(&page, &mut eyes.sketcher),
+                            tokens: Some(frame.without(&page, &mut eyes.reader)),
+                        });
+                        Ok(Some((hash, judged.map(|page| (page, key)))))
                     },
-                    |(rows, keys, pages, skipped)| {
-                        skipped.iter().for_each(|record| observer.skipped(record));
-                        judged.skipped += skipped.len() as u64;
-                        judged.urls.extend(keys);
-                        judged.corpus_pages += pages;
-                        rows.into_iter().for_each(|(page, key)| judged.push(page, key));
-                        told(observer, &reading, &mut seen, pages);
+                    |(hash, found)| {
+                        judged.urls.extend(hash);
+                        found.into_iter().for_each(|(page, key)| judged.push(page, key));
                         Ok(ControlFlow::Continue(()))
                     },
                 )?;
                 observer.finish(Stage::Read);
+                judged.corpus_pages = scanned.pages;
+                judged.skipped = scanned.skipped;
                 if judged.corpus_pages == 0 {
-                    return Err(no_pages(inputs, sources, &[]));
+                    return Err(corpus.no_pages(inputs, &[]));
                 }
             }
         }
@@ -288,7 +254,7 @@ impl JudgedPages {
     ) -> Result<Found> {
         match side {
             Side::Index(index) => self.find_in_index(index, config),
-            Side::Pages(sources, inputs) => self.find_in_pages(sources, inputs, config, options, observer),
+            Side::Pages(corpus, inputs) => self.find_in_pages(corpus, inputs, config, options, observer),
         }
     }
 
@@ -329,31 +295,27 @@ impl JudgedPages {
 
     fn find_in_pages(
         &self,
-        sources: &Sources,
+        corpus: &Corpus,
         inputs: &[String],
         config: &Config,
         options: &TransferOptions,
         observer: &dyn Observer,
     ) -> Result<Found> {
-        let reading = config.reading(&sources.list);
         let plan = config.plan();
-        let frame = Frame::find(&reading, config, options.threads)?;
+        let frame = Frame::find(corpus, config, options.threads)?;
         let search = Search::new(self, config, options);
         let tables = search.tables();
         let mut found = Found { has_texts: self.pages.iter().any(|page| page.tokens.is_some()), ..Found::default() };
-        observer.start(Stage::Read, sources.list.iter().map(|source| source.bytes).sum());
-        let mut seen = reading.bytes_read.load(Ordering::Relaxed);
-        in_order(
-            options.threads,
-            |jobs| reading.read_all(jobs),
+        observer.start(Stage::Read, corpus.bytes());
+        let scan = corpus.scan().threads(options.threads).observed_by(observer).without_revisits();
+        let scanned = scan.for_each_batch(
             || Eyes::new(&plan, config),
-            |eyes, batch: Batch| {
-                let (mut rows, mut skipped) = (Vec::new(), Vec::new());
-                batch.visit(&reading, &mut |found| {
-                    let Some(page) = usable(found, &mut skipped) else { return Ok(()) };
+            |eyes, records| {
+                let mut rows = Vec::new();
+                records.for_each_page(|page| {
                     rows.push(OtherPage {
-                        id: reading.id_of(&page),
-                        key: url_of(&page, &reading),
+                        id: corpus.id_of(&page),
+                        key: url_of(&page, corpus),
                         url: page.url.as_deref().map(str::to_owned),
                         fingerprint: fingerprint(&page, &mut eyes.sketcher),
                         tokens: frame.without(&page, &mut eyes.reader),
@@ -369,24 +331,22 @@ impl JudgedPages {
                     })
                     .map(|row| row.url.as_deref().and_then(|url| SiteRule::Registrable.site(url)))
                     .collect();
-                Ok((counterparts, shared, rows.len() as u64, skipped))
+                Ok((counterparts, shared))
             },
-            |(counterparts, shared, pages, skipped)| {
-                skipped.iter().for_each(|record| observer.skipped(record));
-                found.skipped += skipped.len() as u64;
+            |(counterparts, shared)| {
                 found.counterparts.extend(counterparts);
-                found.corpus_pages += pages;
                 found.shared_urls += shared.len() as u64;
                 for site in shared.into_iter().flatten() {
                     *found.sites.entry(site).or_default() += 1;
                 }
-                told(observer, &reading, &mut seen, pages);
                 Ok(ControlFlow::Continue(()))
             },
         )?;
         observer.finish(Stage::Read);
+        found.corpus_pages = scanned.pages;
+        found.skipped = scanned.skipped;
         if found.corpus_pages == 0 {
-            return Err(no_pages(inputs, sources, &[]));
+            return Err(corpus.no_pages(inputs, &[]));
         }
         Ok(found)
     }

@@ -2,18 +2,15 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::atomic::Ordering;
 
 use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
 use crate::feature::shingle::shingles;
 use crate::index::live::store::StoredPage;
 use crate::index::segment::ids::Id;
-use crate::job::dedup::no_pages;
 use crate::observe::{Observer, Stage};
 use crate::page::RawPage;
-use crate::parallel::in_order;
-use crate::read::{Batch, NoPage, discover};
+use crate::read::{Corpus, Scanned, discover};
 use crate::sketch::min_bytes::{MinBytes, PARTS, min_bytes};
 use crate::sketcher::Sketcher;
 
@@ -100,65 +97,34 @@ pub fn for_each(
     observer: &dyn Observer,
     tell: &mut dyn FnMut(&Id, u64, StoredPage) -> Result<()>,
 ) -> Result<FingerprintedPages> {
-    let sources = discover(inputs, config.read.format, index, None)?;
-    let reading = config.reading(&sources.list);
+    let corpus = Corpus::new(discover(inputs, config.read.format, index, None)?, &config.read);
     let plan = config.plan();
     let mut done = FingerprintedPages::default();
-    for problem in sources.problems.clone() {
-        observer.skipped(&problem);
-        done.skipped += 1;
-        done.examples.push(problem);
+    for problem in &corpus.problems {
+        observer.skipped(problem);
     }
-    observer.start(Stage::Read, sources.list.iter().map(|source| source.bytes).sum());
-    let mut bytes_seen = 0;
-    in_order(
-        threads,
-        |jobs| reading.read_all(jobs),
+    observer.start(Stage::Read, corpus.bytes());
+    let scan = corpus.scan().threads(threads).observed_by(observer).without_revisits();
+    let Scanned { skipped, examples, .. } = scan.for_each(
         || Sketcher::new(&plan),
-        |sketcher, batch: Batch| {
-            let (mut rows, mut skipped) = (Vec::new(), Vec::new());
-            batch.visit(&reading, &mut |found| {
-                match found {
-                    // A revisit has no text of its own.
-                    Ok(page) if page.capture.is_some_and(|capture| capture.refers_to.is_some()) => {}
-                    Ok(page) => {
-                        let id = reading.id_of(&page);
-                        rows.push((Id::Text(id.into()), stored_page(&page, sketcher)));
-                    }
-                    Err(NoPage::Skipped(record)) => skipped.push(record),
-                    Err(NoPage::Other(_)) => {}
+        |sketcher, page| Ok(Some((Id::Text(corpus.id_of(&page).into()), stored_page(&page, sketcher)))),
+        |(id, page)| {
+            match page.fingerprint.filter(|_| !page.is_short) {
+                Some(fingerprint) => {
+                    done.pages += 1;
+                    tell(&id, fingerprint, page)?;
                 }
-                Ok(())
-            })?;
-            Ok((rows, skipped))
-        },
-        |(rows, skipped)| {
-            for record in skipped {
-                observer.skipped(&record);
-                done.skipped += 1;
-                if done.examples.len() < MOST_EXAMPLES {
-                    done.examples.push(record);
-                }
+                None => done.without += 1,
             }
-            let count = rows.len() as u64;
-            for (id, page) in rows {
-                match page.fingerprint.filter(|_| !page.is_short) {
-                    Some(fingerprint) => {
-                        done.pages += 1;
-                        tell(&id, fingerprint, page)?;
-                    }
-                    None => done.without += 1,
-                }
-            }
-            let bytes_read = reading.bytes_read.load(Ordering::Relaxed);
-            observer.advance(bytes_read - bytes_seen, count);
-            bytes_seen = bytes_read;
             Ok(ControlFlow::Continue(()))
         },
     )?;
     observer.finish(Stage::Read);
+    done.skipped = corpus.problems.len() as u64 + skipped;
+    let room = MOST_EXAMPLES.saturating_sub(corpus.problems.len());
+    done.examples = corpus.problems.iter().cloned().chain(examples.into_iter().take(room)).collect();
     if done.pages + done.without == 0 {
-        return Err(no_pages(inputs, &sources, &done.examples));
+        return Err(corpus.no_pages(inputs, &done.examples));
     }
     Ok(done)
 }

@@ -10,7 +10,7 @@ use crate::job::dedup::Run;
 use crate::page::{PageId, ScoredPair};
 use crate::page_table::PageTable;
 use crate::plan::Verdict;
-use crate::read::Reading;
+use crate::read::Corpus;
 use crate::verify::Verified;
 use crate::verify::leaders::MOST_COMPARED;
 use crate::verify::sets::{PageSets, Room};
@@ -72,7 +72,7 @@ impl Run<'_> {
     /// not the method's own.
     pub(crate) fn assign(
         &self,
-        reading: &Reading<'_>,
+        corpus: &Corpus,
         pages: &PageTable,
         sets: &IdentitySets,
         order: &[PageId],
@@ -97,7 +97,7 @@ impl Run<'_> {
         let mut needed: Vec<PageId> = unknown.iter().flat_map(|&(page, kept)| [page, kept]).collect();
         needed.sort_unstable();
         needed.dedup();
-        let page_sets = self.page_sets(reading, pages, &needed)?;
+        let page_sets = self.page_sets(corpus, pages, &needed)?;
         let mut assigned: Vec<Link> = (0..).take(pages.len()).map(Link::to_itself).collect();
         let mut room = Room::default();
         for &page in order {

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::job::dedup::sketched_batch::SketchedBatch;
 use crate::job::dedup::{Against, Run};
-use crate::read::{Reading, Unit, UnitEnd};
+use crate::read::{Corpus, Unit, UnitEnd};
 use crate::work_dir::{READ_KEY, READ_PREFIX};
 
 /// What a file holds, one after the other.
@@ -37,11 +37,11 @@ pub(super) struct Checkpoints {
 
 impl Checkpoints {
     /// Takes over what an earlier run has left, if that is wanted and it was the same job.
-    pub(super) fn open(run: &Run<'_>, reading: &Reading<'_>, units: &[Unit]) -> Result<Checkpoints> {
+    pub(super) fn open(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> Result<Checkpoints> {
         let directory = run.work.path().to_path_buf();
         let mut checkpoints =
             Checkpoints { directory, is_used: units.len() > 1, open: HashMap::new(), ends: HashMap::new() };
-        let key = key(run, reading, units);
+        let key = key(run, corpus, units);
         let path = checkpoints.directory.join(READ_KEY);
         if run.options.resume && path.exists() {
             let known = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
@@ -152,9 +152,9 @@ impl Checkpoints {
 }
 
 /// What the files are good for: the same config on the same input, by the same version.
-fn key(run: &Run<'_>, reading: &Reading<'_>, units: &[Unit]) -> String {
+fn key(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> String {
     let mut key = format!("lookalike {} {:016x}\n", env!("CARGO_PKG_VERSION"), run.config.hash());
-    for source in reading.sources {
+    for source in &corpus.sources {
         key += &format!("{} {} {}\n", source.bytes, source.location.version(), source.display);
     }
     // What an index says of a page depends on the index.

@@ -4,8 +4,6 @@
 //! is done stays in files until the run is, so that a killed run can go on.
 
 use std::collections::{BTreeMap, HashMap};
-use std::ops::ControlFlow;
-use std::sync::atomic::Ordering;
 
 use xxhash_rust::xxh3::xxh3_128;
 
@@ -14,19 +12,15 @@ use crate::index::Index;
 use crate::job::dedup::Run;
 use crate::job::dedup::against::{Against, IndexMatch};
 use crate::job::dedup::checkpoint::Checkpoints;
-use crate::job::dedup::revisits::Captures;
 use crate::job::dedup::sketched_batch::SketchedBatch;
 use crate::page::PageId;
 use crate::page_table::{NewPage, PageStrings, PageTable};
-use crate::parallel::{Event, in_lanes};
-use crate::read::{Batch, NoPage, Reading, Unit, UnitEnd};
+use crate::parallel::Event;
+use crate::read::{Captures, Corpus, NoPage, Unit, UnitEnd};
 use crate::report::skipped::SkippedLog;
 use crate::sketcher::Sketcher;
 use crate::spill::Spill;
 use crate::verify::sets::PageSets;
-
-/// Units that are read at a time, at the most: each has buffers of its own.
-const MOST_LANES: usize = 16;
 
 /// What the first reading gives.
 pub(super) struct Sketched {
@@ -47,7 +41,7 @@ pub(super) struct Sketched {
 
 impl Run<'_> {
     /// Reads every page once.
-    pub(super) fn sketch_pages(&self, reading: &Reading<'_>, skipped: &mut SkippedLog) -> Result<Sketched> {
+    pub(super) fn sketch_pages(&self, corpus: &Corpus, skipped: &mut SkippedLog) -> Result<Sketched> {
         let work = self.work.path();
         let is_exact_only = self.config.pairs.exact_only;
         let count = if is_exact_only { 0 } else { self.plan.columns().columns() };
@@ -55,7 +49,7 @@ impl Run<'_> {
         let keeps_features = self.plan.keeps_features() && !is_exact_only;
         let mut table = Assembler {
             run: self,
-            reading,
+            corpus,
             skipped,
             captures: Captures::default(),
             base: (0, 0),
@@ -71,22 +65,19 @@ impl Run<'_> {
             near_rows: Vec::new(),
         };
         let index = self.against.and_then(Against::index);
-        let units = reading.units();
-        let mut checkpoints = Checkpoints::open(self, reading, &units)?;
+        let units = corpus.units();
+        let mut checkpoints = Checkpoints::open(self, corpus, &units)?;
         // What an earlier run has read is not read again.
         let pending: Vec<usize> = (0..units.len()).filter(|&unit| !checkpoints.is_done(unit)).collect();
         let mut turn = Turn { units: &units, unit: 0, next: 0 };
         turn.advance(&mut checkpoints, &mut table)?;
-        let mut bytes_seen = 0;
-        in_lanes(
-            self.options.threads,
-            self.options.threads.min(MOST_LANES),
-            pending.len(),
-            |at, jobs| reading.read_unit(&units[pending[at]], jobs),
+        let pending_units: Vec<&Unit> = pending.iter().map(|&unit| &units[unit]).collect();
+        corpus.scan().threads(self.options.threads).progress_to(self.observer).for_each_unit(
+            &pending_units,
             || (Sketcher::new(self.plan), index.map(Index::reader)),
-            |(sketcher, index), batch: Batch| {
+            |(sketcher, index), records| {
                 let mut out = SketchedBatch::new(count, keeps_features);
-                batch.visit(reading, &mut |found| {
+                records.for_each(|found| {
                     match found {
                         Ok(page) => out.push(&page, sketcher, self.plan, &self.config.groups.keep, index.as_mut())?,
                         Err(NoPage::Skipped(record)) => out.skipped.push(record),
@@ -100,14 +91,10 @@ impl Run<'_> {
                 match event {
                     Event::Result(at, batch) => {
                         let unit = pending[at];
-                        let count = batch.rows.len() as u64;
                         checkpoints.add(unit, &batch)?;
                         if unit == turn.unit {
                             table.append(batch)?;
                         }
-                        let bytes_read = reading.bytes_read.load(Ordering::Relaxed);
-                        self.observer.advance(bytes_read - bytes_seen, count);
-                        bytes_seen = bytes_read;
                     }
                     Event::End(at, end) => {
                         checkpoints.finish(pending[at], end)?;
@@ -117,7 +104,7 @@ impl Run<'_> {
                         }
                     }
                 }
-                Ok(ControlFlow::Continue(()))
+                Ok(())
             },
         )?;
         table.finish()
@@ -173,7 +160,7 @@ impl Turn<'_> {
 /// Adds batches to the table, in order.
 struct Assembler<'a> {
     run: &'a Run<'a>,
-    reading: &'a Reading<'a>,
+    corpus: &'a Corpus,
     skipped: &'a mut SkippedLog,
     captures: Captures,
     /// A source that is read in stretches, and the records of the stretches before this one.
@@ -187,7 +174,7 @@ impl Assembler<'_> {
     fn append(&mut self, mut batch: SketchedBatch) -> Result<()> {
         let base = |source: u32| if self.base.0 == source { self.base.1 } else { 0 };
         for record in &mut batch.skipped {
-            let display = &self.reading.sources[self.base.0 as usize].display;
+            let display = &self.corpus.sources[self.base.0 as usize].display;
             if record.source == *display {
                 record.record = record.record.map(|number| number + self.base.1);
             }
@@ -213,7 +200,7 @@ impl Assembler<'_> {
             let id = match row.id_bytes {
                 Some(bytes) => take(bytes),
                 None => {
-                    numbered = format!("{}:{record}", self.reading.sources[row.source as usize].name);
+                    numbered = format!("{}:{record}", self.corpus.sources[row.source as usize].name);
                     &numbered
                 }
             };
@@ -241,7 +228,7 @@ impl Assembler<'_> {
 
     /// Gives the rows of an index that pages are near to a place behind all pages.
     fn add_index_rows(&mut self) -> Result<()> {
-        let source = u32::try_from(self.reading.sources.len() - 1).unwrap_or(u32::MAX);
+        let source = u32::try_from(self.corpus.sources.len() - 1).unwrap_or(u32::MAX);
         let table = &mut self.sketched;
         let mut places: HashMap<String, PageId> = HashMap::new();
         for (page, id, distance) in std::mem::take(&mut self.near_rows) {
@@ -279,9 +266,11 @@ impl Assembler<'_> {
         table.pages.finish()?;
         table.columns.iter_mut().try_for_each(Spill::finish)?;
         table.sets.iter_mut().try_for_each(PageSets::finish)?;
-        self.captures.resolve(&mut table.pages);
+        for (page, original) in self.captures.resolve() {
+            table.pages.set_revisit(page, original);
+        }
         for (page, _) in table.pages.revisits().filter(|(_, original)| original.is_none()) {
-            let record = lost_revisit(self.reading, &table.pages, page);
+            let record = lost_revisit(self.corpus, &table.pages, page);
             self.run.observer.skipped(&record);
             self.skipped.add(&record)?;
         }
@@ -296,11 +285,11 @@ fn add_counts(all: &mut BTreeMap<String, u64>, some: &BTreeMap<String, u64>) {
 }
 
 /// A revisit of something that is not in the input.
-fn lost_revisit(reading: &Reading<'_>, pages: &PageTable, page: PageId) -> SkippedRecord {
+fn lost_revisit(corpus: &Corpus, pages: &PageTable, page: PageId) -> SkippedRecord {
     let place = pages.place(page);
     SkippedRecord {
         kind: SkipKind::Revisit,
-        source: reading.sources[place.source as usize].display.clone(),
+        source: corpus.sources[place.source as usize].display.clone(),
         record: Some(place.record),
         byte: place.offset,
         reason: "says that a page was the same as in another capture, which is not among the pages of the input"

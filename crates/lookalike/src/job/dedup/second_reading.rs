@@ -7,19 +7,13 @@ use crate::error::{Error, Result};
 use crate::job::dedup::Run;
 use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
-use crate::parallel::in_order;
-use crate::read::{Batch, Reading};
+use crate::read::Corpus;
 use crate::sketcher::Sketcher;
 use crate::verify::sets::{PageSets, SetBatch};
 
 impl Run<'_> {
     /// Reads pages again, and only them: features and sketches.
-    pub(super) fn page_sets(
-        &self,
-        reading: &Reading<'_>,
-        pages: &PageTable,
-        wanted_pages: &[PageId],
-    ) -> Result<PageSets> {
+    pub(super) fn page_sets(&self, corpus: &Corpus, pages: &PageTable, wanted_pages: &[PageId]) -> Result<PageSets> {
         let wanted = pages.wanted(wanted_pages);
         let table_bytes = usize::try_from(pages.len() as u64 * BYTES_A_PAGE).unwrap_or(usize::MAX);
         let limit = self.spill_limit(1.0).saturating_sub(table_bytes) / 2;
@@ -29,31 +23,26 @@ impl Run<'_> {
         // Batches go round, like the readers' buffers and for the same reason.
         let spare: Mutex<Vec<SetBatch>> = Mutex::default();
         let spare_batches = || spare.lock().unwrap_or_else(PoisonError::into_inner);
-        in_order(
-            self.options.threads,
-            |jobs| reading.read_wanted(&wanted, jobs),
+        // Damage was reported in the first reading.
+        corpus.scan().threads(self.options.threads).progress_to(self.observer).for_each_batch_of(
+            &wanted,
             || Sketcher::new(self.plan),
-            |sketcher, batch: Batch| {
+            |sketcher, records| {
                 let mut read = spare_batches().pop().unwrap_or_default();
-                let mut bytes = 0;
-                batch.visit(reading, &mut |found| {
-                    // Damage was reported in the first reading.
-                    let Ok(raw) = found else { return Ok(()) };
+                records.for_each_page(|raw| {
                     let Some(page) = wanted.page_of(raw.source, raw.record) else { return Ok(()) };
                     let known = pages.identity.get(page as usize);
                     let found = sketcher.read(&raw).identity;
                     if known.is_some_and(|known| *known != found) {
-                        return Err(changed(reading, raw.source, raw.record));
+                        return Err(changed(corpus, raw.source, raw.record));
                     }
                     read.push(page, sketcher.sketch());
-                    bytes += raw.length;
                     Ok(())
                 })?;
-                Ok((read, bytes))
+                Ok(read)
             },
-            |(mut read, bytes)| {
+            |mut read| {
                 sets.append(&read, 0)?;
-                self.observer.advance(bytes, read.len() as u64);
                 read.clear();
                 spare_batches().push(read);
                 Ok(ControlFlow::Continue(()))
@@ -63,7 +52,7 @@ impl Run<'_> {
             let missing = wanted.0.iter().find(|wanted| !sets.contains(wanted.page));
             return Err(missing.map_or_else(
                 || Error::Usage("candidate pages could not be read again".to_owned()),
-                |missing| changed(reading, missing.source, missing.record),
+                |missing| changed(corpus, missing.source, missing.record),
             ));
         }
         sets.finish()?;
@@ -71,6 +60,6 @@ impl Run<'_> {
     }
 }
 
-fn changed(reading: &Reading<'_>, source: u32, record: u64) -> Error {
-    Error::InputChanged { source_name: reading.sources[source as usize].display.clone(), record }
+fn changed(corpus: &Corpus, source: u32, record: u64) -> Error {
+    Error::InputChanged { source_name: corpus.sources[source as usize].display.clone(), record }
 }

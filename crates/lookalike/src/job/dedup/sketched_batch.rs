@@ -80,7 +80,7 @@ impl SketchedBatch {
     ) -> Result<()> {
         let row = PageId::try_from(self.rows.len()).unwrap_or(PageId::MAX);
         self.captures.extend(page.capture.map(|capture| (row, capture)));
-        let is_revisit = page.capture.is_some_and(|capture| capture.refers_to.is_some());
+        let is_revisit = page.is_revisit();
         let facts = sketcher.read(page);
         if let Some(scope) = facts.scope.filter(|_| !is_revisit) {
             *self.scopes.entry(scope.name().to_owned()).or_default() += 1;

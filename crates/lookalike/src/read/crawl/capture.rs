@@ -18,7 +18,7 @@ use crate::read::fields::FieldNames;
 use crate::read::format::warc::WarcHead;
 use crate::read::format::{arc, warc};
 use crate::read::split::unpack::Unpacker;
-use crate::read::{Found, NoPage, Reading, Source, WantedRecord};
+use crate::read::{Corpus, Found, NoPage, Source, WantedRecord};
 use crate::text::html::looks_like_html;
 
 /// Which responses are pages.
@@ -153,17 +153,17 @@ impl<'a> Payload<'a> {
 }
 
 /// What one record of a batch is.
-pub(crate) fn found<'a>(reading: &Reading<'_>, source: u32, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
-    let kind = Kind::of(&reading.sources[source as usize]);
+pub(crate) fn found<'a>(corpus: &Corpus, source: u32, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
+    let kind = Kind::of(&corpus.sources[source as usize]);
     let page = match kind {
-        Kind::Warc => warc_page(reading, cut, bytes),
-        Kind::Arc => arc_page(reading, cut, bytes),
+        Kind::Warc => warc_page(corpus, cut, bytes),
+        Kind::Arc => arc_page(corpus, cut, bytes),
     };
     match page {
         Ok(page) => Ok(RawPage { source, record: cut.record, offset: cut.offset, length: cut.length, ..page }),
         Err(NotAPage::Other(why)) => Err(NoPage::Other(why)),
         Err(NotAPage::Problem(problem)) => {
-            Err(NoPage::Skipped(reading.skipped(source, Some(cut.record), cut.offset, problem, bytes)))
+            Err(NoPage::Skipped(corpus.skipped(source, Some(cut.record), cut.offset, problem, bytes)))
         }
     }
 }
@@ -179,7 +179,7 @@ impl From<(SkipKind, String)> for NotAPage {
     }
 }
 
-fn warc_page<'a>(reading: &Reading<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
+fn warc_page<'a>(corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
     let Some(head) = warc::head(bytes) else {
         return Err((SkipKind::BadRecord, "the head of this WARC record has no end".to_owned()).into());
     };
@@ -187,15 +187,15 @@ fn warc_page<'a>(reading: &Reading<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<Ra
     let is_text = |head: &WarcHead<'_>| matches!(head.kind, b"conversion");
     let page = match head.kind {
         b"response" | b"conversion" => {
-            page_of(reading, cut, block, head.content_type.unwrap_or_default(), is_text(&head))?
+            page_of(corpus, cut, block, head.content_type.unwrap_or_default(), is_text(&head))?
         }
         b"resource" if head.url.is_some_and(is_fetched) => {
-            page_of(reading, cut, block, head.content_type.unwrap_or_default(), false)?
+            page_of(corpus, cut, block, head.content_type.unwrap_or_default(), false)?
         }
         b"revisit" if head.field("WARC-Profile") == Some(NEAR_PROFILE.as_bytes()) => {
             return Err(NotAPage::Other("near_duplicate"));
         }
-        b"revisit" => revisit(reading, block)?,
+        b"revisit" => revisit(corpus, block)?,
         b"request" => return Err(NotAPage::Other("request")),
         b"metadata" => return Err(NotAPage::Other("metadata")),
         b"warcinfo" => return Err(NotAPage::Other("warcinfo")),
@@ -208,13 +208,13 @@ fn warc_page<'a>(reading: &Reading<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<Ra
     Ok(RawPage {
         id: text(head.trec_id.or(head.id)),
         url: text(head.url),
-        rank_value: rank_value(&reading.names, &head),
+        rank_value: rank_value(&corpus.names, &head),
         capture: Some(Capture { own, refers_to: is_revisit.then_some(refers_to) }),
         ..page
     })
 }
 
-fn arc_page<'a>(reading: &Reading<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
+fn arc_page<'a>(corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
     let Some(head) = arc::head(bytes) else {
         return Err((SkipKind::BadRecord, "the first line of this ARC record is not one".to_owned()).into());
     };
@@ -225,11 +225,11 @@ fn arc_page<'a>(reading: &Reading<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<Raw
         return Err(NotAPage::Other(OTHER_RECORD));
     }
     let block = content(bytes, head.length, Some(head.content_length));
-    let page = page_of(reading, cut, block, head.content_type, false)?;
-    let date = std::str::from_utf8(head.date).ok().filter(|_| reading.names.rank_is_date);
+    let page = page_of(corpus, cut, block, head.content_type, false)?;
+    let date = std::str::from_utf8(head.date).ok().filter(|_| corpus.names.rank_is_date);
     Ok(RawPage {
         url: Some(String::from_utf8_lossy(head.url)),
-        rank_value: date.and_then(|date| reading.names.rank_value(date)),
+        rank_value: date.and_then(|date| corpus.names.rank_value(date)),
         ..page
     })
 }
@@ -254,14 +254,14 @@ fn is_fetched(url: &[u8]) -> bool {
 
 /// Makes a page of a block, if it is one.
 fn page_of<'a>(
-    reading: &Reading<'_>,
+    corpus: &Corpus,
     cut: &Cut,
     block: &'a [u8],
     record_type: &'a [u8],
     is_text: bool,
 ) -> Result<RawPage<'a>, NotAPage> {
     let payload = Payload::new(block, record_type);
-    let filter = &reading.captures;
+    let filter = &corpus.captures;
     if !filter.takes_status(payload.response.status) {
         return Err(NotAPage::Other(OTHER_STATUS));
     }
@@ -272,10 +272,10 @@ fn page_of<'a>(
         return Err(NotAPage::Other(OTHER_TYPE));
     }
     if let Some(total) = cut.cut_short {
-        return Err(reading.too_large(total).into());
+        return Err(corpus.too_large(total).into());
     }
-    let body = payload.response.body(payload.body, reading.max_page_bytes).map_err(|problem| match problem {
-        BodyProblem::TooLarge => reading.too_large(reading.max_page_bytes + 1),
+    let body = payload.response.body(payload.body, corpus.max_page_bytes).map_err(|problem| match problem {
+        BodyProblem::TooLarge => corpus.too_large(corpus.max_page_bytes + 1),
         BodyProblem::Damaged(reason) => (SkipKind::Damaged, reason),
     })?;
     let is_html = looks_like_html(&body);
@@ -299,13 +299,13 @@ fn is_binary(body: &[u8]) -> bool {
 }
 
 /// A revisit of something that may be a page.
-fn revisit<'a>(reading: &Reading<'_>, block: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
+fn revisit<'a>(corpus: &Corpus, block: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
     if let Some((response, _)) = http::split(block) {
-        if !reading.captures.takes_status(response.status.filter(|&status| status != 304)) {
+        if !corpus.captures.takes_status(response.status.filter(|&status| status != 304)) {
             return Err(NotAPage::Other(OTHER_STATUS));
         }
         let mime = http::mime(response.content_type.unwrap_or_default());
-        if mime.contains('/') && !reading.captures.takes_type(&mime) {
+        if mime.contains('/') && !corpus.captures.takes_type(&mime) {
             return Err(NotAPage::Other(OTHER_TYPE));
         }
     }

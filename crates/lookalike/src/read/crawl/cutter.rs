@@ -19,7 +19,7 @@ use crate::read::split::batch::Content;
 use crate::read::split::buffer::Buffer;
 use crate::read::split::units::{Stretch, UnitEnd};
 use crate::read::split::unpack::{Step, Unpacker};
-use crate::read::{Format, Reading, Source};
+use crate::read::{Corpus, Format, Source};
 
 /// Bytes of records in a batch.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -531,49 +531,44 @@ pub(crate) fn is_by_member(source: &Source) -> bool {
 
 /// Batches of the records of a stretch.
 pub(crate) fn stretch(
-    reading: &Reading<'_>,
+    corpus: &Corpus,
     source: u32,
     stretch: &Stretch,
     send: &mut dyn FnMut(Content) -> bool,
 ) -> std::io::Result<UnitEnd> {
-    let file = &reading.sources[source as usize];
-    let mut cutter = Cutter::new(reading.file(file)?, file, reading.max_page_bytes)?;
+    let file = &corpus.sources[source as usize];
+    let mut cutter = Cutter::new(corpus.file(file)?, file, corpus.max_page_bytes)?;
     cutter.unpacker.seek(stretch.from)?;
     cutter.stops.clone_from(&stretch.stops);
-    send_all(reading, source, &mut cutter, send);
+    send_all(corpus, source, &mut cutter, send);
     let next = cutter.unpacker.next_member()?.unwrap_or(u64::MAX);
     Ok(UnitEnd { records: cutter.record - 1, next })
 }
 
 /// Batches of records, for the readers' queue.
-pub(crate) fn records(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
-    let file = &reading.sources[source as usize];
-    let opened = reading.file(file).and_then(|opened| Cutter::new(opened, file, reading.max_page_bytes));
+pub(crate) fn records(corpus: &Corpus, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
+    let file = &corpus.sources[source as usize];
+    let opened = corpus.file(file).and_then(|opened| Cutter::new(opened, file, corpus.max_page_bytes));
     let mut cutter = match opened {
         Ok(cutter) => cutter,
         Err(error) => {
             let problem = (SkipKind::Unreadable, format!("cannot be opened: {error}"));
-            return send(Content::Skipped(reading.skipped(source, None, None, problem, &[])));
+            return send(Content::Skipped(corpus.skipped(source, None, None, problem, &[])));
         }
     };
-    send_all(reading, source, &mut cutter, send)
+    send_all(corpus, source, &mut cutter, send)
 }
 
-fn send_all(
-    reading: &Reading<'_>,
-    source: u32,
-    cutter: &mut Cutter<'_>,
-    send: &mut dyn FnMut(Content) -> bool,
-) -> bool {
-    let pool = Arc::clone(&reading.buffers);
+fn send_all(corpus: &Corpus, source: u32, cutter: &mut Cutter<'_>, send: &mut dyn FnMut(Content) -> bool) -> bool {
+    let pool = Arc::clone(&corpus.buffers);
     while let Some(piece) = cutter.next(|| pool.take()) {
         let content = match piece {
             Piece::Records(bytes, cuts) => {
-                Content::Records { bytes: Buffer::new(bytes, Arc::clone(&reading.buffers)), cuts }
+                Content::Records { bytes: Buffer::new(bytes, Arc::clone(&corpus.buffers)), cuts }
             }
             Piece::Damage { record, byte, reason, first_bytes } => {
                 let problem = (SkipKind::Damaged, reason);
-                let skipped: SkippedRecord = reading.skipped(source, Some(record), Some(byte), problem, &first_bytes);
+                let skipped: SkippedRecord = corpus.skipped(source, Some(record), Some(byte), problem, &first_bytes);
                 Content::Skipped(skipped)
             }
         };

@@ -14,7 +14,7 @@ use crate::read::format::{mediawiki, reuters, trec};
 use crate::read::split::batch::{Content, Found, NoPage};
 use crate::read::split::buffer::Buffer;
 use crate::read::split::stream::{Pieces, Stream};
-use crate::read::{Format, Reading};
+use crate::read::{Corpus, Format};
 
 /// The start and the end of a document.
 pub(crate) struct Tags {
@@ -49,9 +49,9 @@ fn next_open(bytes: &[u8], from: usize, tags: &Tags) -> Option<usize> {
 }
 
 /// Batches of documents.
-pub(crate) fn documents(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
-    let tags = tags(reading.sources[source as usize].format);
-    let mut pieces = match reading.pieces(source) {
+pub(crate) fn documents(corpus: &Corpus, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
+    let tags = tags(corpus.sources[source as usize].format);
+    let mut pieces = match corpus.pieces(source) {
         Ok(pieces) => pieces,
         Err(skipped) => return send(Content::Skipped(skipped)),
     };
@@ -78,26 +78,26 @@ pub(crate) fn documents(reading: &Reading<'_>, source: u32, send: &mut dyn FnMut
             return false;
         }
         match &pieces.state {
-            Stream::Open if open.is_some() && pieces.buffer.len() > reading.most_bytes() => {
-                if !send(pass_over(reading, &mut pieces, tags, record)) {
+            Stream::Open if open.is_some() && pieces.buffer.len() > corpus.most_bytes() => {
+                if !send(pass_over(corpus, &mut pieces, tags, record)) {
                     return false;
                 }
                 record += 1;
             }
             Stream::Open => {}
-            Stream::Broken(error) => return send(reading.damaged(source, record, &pieces, error)),
+            Stream::Broken(error) => return send(corpus.damaged(source, record, &pieces, error)),
             Stream::Ended if open.is_none() => return true,
             Stream::Ended => {
                 let problem = (SkipKind::BadRecord, "the file ends inside this document".to_owned());
                 let byte = Some(pieces.offset);
-                return send(Content::Skipped(reading.skipped(source, Some(record), byte, problem, &pieces.buffer)));
+                return send(Content::Skipped(corpus.skipped(source, Some(record), byte, problem, &pieces.buffer)));
             }
         }
     }
 }
 
 /// A document over the limit: its start is handed on, the rest passed over.
-fn pass_over(reading: &Reading<'_>, pieces: &mut Pieces<'_>, tags: &Tags, record: u64) -> Content {
+fn pass_over(corpus: &Corpus, pieces: &mut Pieces<'_>, tags: &Tags, record: u64) -> Content {
     let offset = pieces.offset;
     let head = pieces.buffer[..HEAD_BYTES.min(pieces.buffer.len())].to_vec();
     loop {
@@ -114,20 +114,20 @@ fn pass_over(reading: &Reading<'_>, pieces: &mut Pieces<'_>, tags: &Tags, record
     }
     let length = pieces.offset - offset;
     let cut = Cut { from: 0, to: head.len(), record, offset: Some(offset), length, cut_short: Some(length) };
-    Content::Records { bytes: Buffer::new(head, Arc::clone(&reading.buffers)), cuts: vec![cut] }
+    Content::Records { bytes: Buffer::new(head, Arc::clone(&corpus.buffers)), cuts: vec![cut] }
 }
 
 /// What one document is.
-pub(crate) fn found<'a>(reading: &Reading<'_>, source: u32, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
+pub(crate) fn found<'a>(corpus: &Corpus, source: u32, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
     let length = cut.cut_short.unwrap_or(bytes.len() as u64);
-    if length > reading.max_page_bytes {
-        let skipped = reading.skipped(source, Some(cut.record), cut.offset, reading.too_large(length), bytes);
+    if length > corpus.max_page_bytes {
+        let skipped = corpus.skipped(source, Some(cut.record), cut.offset, corpus.too_large(length), bytes);
         return Err(NoPage::Skipped(skipped));
     }
-    let page = match reading.sources[source as usize].format {
-        Format::Reuters => reuters::page(bytes, &reading.names),
-        Format::MediaWiki => mediawiki::page(bytes, &reading.names),
-        _ => trec::page(bytes, &reading.names),
+    let page = match corpus.sources[source as usize].format {
+        Format::Reuters => reuters::page(bytes, &corpus.names),
+        Format::MediaWiki => mediawiki::page(bytes, &corpus.names),
+        _ => trec::page(bytes, &corpus.names),
     };
     match page {
         Ok(mut page) => {

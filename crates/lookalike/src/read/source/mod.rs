@@ -98,6 +98,12 @@ pub struct Sources {
     pub problems: Vec<SkippedRecord>,
 }
 
+impl From<Vec<Source>> for Sources {
+    fn from(list: Vec<Source>) -> Sources {
+        Sources { list, ..Sources::default() }
+    }
+}
+
 /// A file that was found, before it was looked at.
 struct Found {
     display: String,

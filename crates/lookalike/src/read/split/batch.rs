@@ -17,7 +17,7 @@ use crate::read::format::{csv, parquet, tagged};
 use crate::read::source::compression::Compression;
 use crate::read::split::buffer::Buffer;
 use crate::read::split::unpack::{Step, Unpacker};
-use crate::read::{Format, Reading, WantedRecord};
+use crate::read::{Corpus, Format, WantedRecord};
 
 /// A piece of work: some records of one source, or some page files.
 pub struct Batch {
@@ -54,7 +54,7 @@ impl Batch {
     ///
     /// # Errors
     /// What `visit` returns.
-    pub fn visit(&self, reading: &Reading<'_>, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
+    pub fn visit(&self, corpus: &Corpus, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
         let wanted = |record: u64| self.only.as_ref().is_none_or(|only| only.binary_search(&record).is_ok());
         match &self.content {
             Content::Skipped(skipped) => visit(Err(NoPage::Skipped(skipped.clone()))),
@@ -64,7 +64,7 @@ impl Batch {
                     let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |length| at + length + 1);
                     if wanted(record) {
                         let place = Place { record, offset: Some(offset + at as u64), bytes: &bytes[at..end] };
-                        self.visit_line(reading, &place, visit)?;
+                        self.visit_line(corpus, &place, visit)?;
                     }
                     at = end;
                     record += 1;
@@ -77,7 +77,7 @@ impl Batch {
                 for (&end, record) in ends.iter().zip(*first_record..) {
                     if wanted(record) {
                         let place = Place { record, offset: Some(offset + at as u64), bytes: &bytes[at..end] };
-                        self.visit_record(reading, &place, header, &mut parser, visit)?;
+                        self.visit_record(corpus, &place, header, &mut parser, visit)?;
                     }
                     at = end;
                 }
@@ -86,10 +86,10 @@ impl Batch {
             Content::Rows { rows, first_record } => {
                 for (at, record) in (0..rows.len()).zip(*first_record..) {
                     if wanted(record) {
-                        let line = rows.line(at, &reading.names);
+                        let line = rows.line(at, &corpus.names);
                         let length = line.as_ref().map_or(0, |line| line.text.len() as u64);
                         let place = Place { record, offset: None, bytes: &[] };
-                        self.hand_on(reading, &place, length, || line, visit)?;
+                        self.hand_on(corpus, &place, length, || line, visit)?;
                     }
                 }
                 Ok(())
@@ -97,21 +97,21 @@ impl Batch {
             Content::Records { bytes, cuts } => cuts
                 .iter()
                 .filter(|cut| wanted(cut.record))
-                .try_for_each(|cut| visit(self.found(reading, cut, &bytes[cut.from..cut.to]))),
-            Content::Seek { records, .. } if !reading.sources[self.source as usize].format.has_fields() => {
-                self.visit_places(reading, records, visit)
+                .try_for_each(|cut| visit(self.found(corpus, cut, &bytes[cut.from..cut.to]))),
+            Content::Seek { records, .. } if !corpus.sources[self.source as usize].format.has_fields() => {
+                self.visit_places(corpus, records, visit)
             }
-            Content::Seek { records, header } => self.visit_seek(reading, records, header.as_deref(), visit),
+            Content::Seek { records, header } => self.visit_seek(corpus, records, header.as_deref(), visit),
             Content::Files(sources) => {
                 let mut bytes = Vec::new();
-                sources.iter().try_for_each(|&source| visit_file(reading, source, &mut bytes, visit))
+                sources.iter().try_for_each(|&source| visit_file(corpus, source, &mut bytes, visit))
             }
         }
     }
 
     fn visit_line(
         &self,
-        reading: &Reading<'_>,
+        corpus: &Corpus,
         place: &Place<'_>,
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
@@ -122,12 +122,12 @@ impl Batch {
         if line.is_empty() {
             return Ok(());
         }
-        self.hand_on(reading, place, place.bytes.len() as u64, || jsonl::parse(line, &reading.names), visit)
+        self.hand_on(corpus, place, place.bytes.len() as u64, || jsonl::parse(line, &corpus.names), visit)
     }
 
     fn visit_record(
         &self,
-        reading: &Reading<'_>,
+        corpus: &Corpus,
         place: &Place<'_>,
         header: &csv::Header,
         parser: &mut csv::RecordParser,
@@ -137,20 +137,20 @@ impl Batch {
             return Ok(());
         }
         let length = place.bytes.len() as u64;
-        self.hand_on(reading, place, length, || parser.line(place.bytes, header, &reading.names), visit)
+        self.hand_on(corpus, place, length, || parser.line(place.bytes, header, &corpus.names), visit)
     }
 
     fn visit_seek(
         &self,
-        reading: &Reading<'_>,
+        corpus: &Corpus,
         records: &[WantedRecord],
         header: Option<&csv::Header>,
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
-        let source = &reading.sources[self.source as usize];
+        let source = &corpus.sources[self.source as usize];
         let mut parser = csv::RecordParser::new(header.map_or(b',', |header| header.delimiter));
         let mut bytes = Vec::new();
-        let file = reading.file(source);
+        let file = corpus.file(source);
         for wanted in records {
             let length = usize::try_from(wanted.length).unwrap_or(usize::MAX);
             bytes.resize(length, 0);
@@ -162,7 +162,7 @@ impl Batch {
             };
             if let Err(error) = read {
                 let problem = (SkipKind::Unreadable, format!("cannot be read again: {error}"));
-                visit(Err(NoPage::Skipped(reading.skipped(
+                visit(Err(NoPage::Skipped(corpus.skipped(
                     self.source,
                     Some(wanted.record),
                     wanted.offset,
@@ -173,33 +173,32 @@ impl Batch {
             }
             let place = Place { record: wanted.record, offset: wanted.offset, bytes: &bytes };
             match header {
-                Some(header) => self.visit_record(reading, &place, header, &mut parser, visit)?,
-                None => self.visit_line(reading, &place, visit)?,
+                Some(header) => self.visit_record(corpus, &place, header, &mut parser, visit)?,
+                None => self.visit_line(corpus, &place, visit)?,
             }
         }
         Ok(())
     }
 
     /// What a record of a crawl, or a document in tags, is.
-    fn found<'a>(&self, reading: &Reading<'_>, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
-        if reading.sources[self.source as usize].format.is_crawl() {
-            capture::found(reading, self.source, cut, bytes)
+    fn found<'a>(&self, corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
+        if corpus.sources[self.source as usize].format.is_crawl() {
+            capture::found(corpus, self.source, cut, bytes)
         } else {
-            tagged::found(reading, self.source, cut, bytes)
+            tagged::found(corpus, self.source, cut, bytes)
         }
     }
 
     /// Records of a crawl and documents in tags, each read from its place.
     fn visit_places(
         &self,
-        reading: &Reading<'_>,
+        corpus: &Corpus,
         records: &[WantedRecord],
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
-        let source = &reading.sources[self.source as usize];
-        let mut unpacker = reading
-            .file(source)
-            .and_then(|file| Unpacker::new(file, source.compression, Kind::of(source).start_test()));
+        let source = &corpus.sources[self.source as usize];
+        let mut unpacker =
+            corpus.file(source).and_then(|file| Unpacker::new(file, source.compression, Kind::of(source).start_test()));
         let mut bytes = Vec::new();
         for wanted in records {
             bytes.clear();
@@ -209,7 +208,7 @@ impl Batch {
             };
             if let Err(error) = read {
                 let problem = (SkipKind::Unreadable, format!("cannot be read again: {error}"));
-                let skipped = reading.skipped(self.source, Some(wanted.record), wanted.offset, problem, &[]);
+                let skipped = corpus.skipped(self.source, Some(wanted.record), wanted.offset, problem, &[]);
                 visit(Err(NoPage::Skipped(skipped)))?;
                 continue;
             }
@@ -222,7 +221,7 @@ impl Batch {
                 length: wanted.length,
                 cut_short: None,
             };
-            visit(self.found(reading, &cut, &bytes[start..]))?;
+            visit(self.found(corpus, &cut, &bytes[start..]))?;
         }
         Ok(())
     }
@@ -230,13 +229,13 @@ impl Batch {
     /// The one place where a parsed record of any format becomes a page, or is skipped.
     fn hand_on<'l>(
         &self,
-        reading: &Reading<'_>,
+        corpus: &Corpus,
         place: &Place<'_>,
         length: u64,
         parse: impl FnOnce() -> Result<Line<'l>, (SkipKind, String)>,
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
-        let line = if length > reading.max_page_bytes { Err(reading.too_large(length)) } else { parse() };
+        let line = if length > corpus.max_page_bytes { Err(corpus.too_large(length)) } else { parse() };
         match line {
             Ok(line) => visit(Ok(RawPage {
                 source: self.source,
@@ -250,7 +249,7 @@ impl Batch {
                 ..RawPage::new(Body::Text(line.text), line.markup)
             })),
             Err(problem) => {
-                let skipped = reading.skipped(self.source, Some(place.record), place.offset, problem, place.bytes);
+                let skipped = corpus.skipped(self.source, Some(place.record), place.offset, problem, place.bytes);
                 visit(Err(NoPage::Skipped(skipped)))
             }
         }
@@ -286,24 +285,24 @@ struct Place<'a> {
 
 /// Reads a page file, decompressed, up to the size limit.
 fn visit_file(
-    reading: &Reading<'_>,
+    corpus: &Corpus,
     index: u32,
     bytes: &mut Vec<u8>,
     visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
 ) -> Result<()> {
-    let source = &reading.sources[index as usize];
+    let source = &corpus.sources[index as usize];
     bytes.clear();
-    let limit = reading.max_page_bytes.saturating_add(1);
-    let read = reading.open(source).and_then(|reader| reader.take(limit).read_to_end(bytes));
+    let limit = corpus.max_page_bytes.saturating_add(1);
+    let read = corpus.open_source(source).and_then(|reader| reader.take(limit).read_to_end(bytes));
     if let Err(error) = read {
         let kind = if source.compression == Compression::None { SkipKind::Unreadable } else { SkipKind::Damaged };
         let problem = (kind, format!("cannot be read: {error}"));
-        let skipped = reading.skipped(index, None, Some(bytes.len() as u64), problem, bytes);
+        let skipped = corpus.skipped(index, None, Some(bytes.len() as u64), problem, bytes);
         return visit(Err(NoPage::Skipped(skipped)));
     }
     let length = bytes.len() as u64;
-    if length > reading.max_page_bytes {
-        let skipped = reading.skipped(index, None, Some(0), reading.too_large(length), bytes);
+    if length > corpus.max_page_bytes {
+        let skipped = corpus.skipped(index, None, Some(0), corpus.too_large(length), bytes);
         return visit(Err(NoPage::Skipped(skipped)));
     }
     let modified = || fs::metadata(source.location.path()?).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok();
@@ -313,7 +312,7 @@ fn visit_file(
         offset: Some(0),
         length,
         id: Some(Cow::Borrowed(&source.name)),
-        rank_value: if reading.names.rank_is_date { modified().map(|age| age.as_secs_f64()) } else { None },
+        rank_value: if corpus.names.rank_is_date { modified().map(|age| age.as_secs_f64()) } else { None },
         ..RawPage::new(
             Body::Bytes(Cow::Borrowed(bytes)),
             if source.format == Format::Html { Markup::Html } else { Markup::Text },

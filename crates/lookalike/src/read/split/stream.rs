@@ -5,7 +5,6 @@
 
 use std::io::Read;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use memchr::{memchr, memchr_iter, memrchr};
 
@@ -15,7 +14,7 @@ use crate::read::format::parquet::RowReader;
 use crate::read::source::compression::Compression;
 use crate::read::split::batch::Content;
 use crate::read::split::buffer::{Buffer, BufferPool};
-use crate::read::{Chunks, Format, Reading};
+use crate::read::{Chunks, Corpus, Format};
 
 /// Bytes in a batch of lines.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -66,9 +65,9 @@ impl Pieces<'_> {
     }
 }
 
-impl Reading<'_> {
+impl Corpus {
     pub(crate) fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
-        match self.open(&self.sources[source as usize]) {
+        match self.open_source(&self.sources[source as usize]) {
             Ok(reader) => Ok(Pieces {
                 reader,
                 buffer: self.buffers.take(),
@@ -98,8 +97,8 @@ impl Reading<'_> {
 }
 
 /// Batches of whole lines.
-pub(crate) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
-    let mut pieces = match reading.pieces(source) {
+pub(crate) fn lines(corpus: &Corpus, source: u32, send: Send<'_>) -> bool {
+    let mut pieces = match corpus.pieces(source) {
         Ok(pieces) => pieces,
         Err(skipped) => return send(Content::Skipped(skipped)),
     };
@@ -118,9 +117,9 @@ pub(crate) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
                 return false;
             }
             record += count;
-        } else if pieces.buffer.len() > reading.most_bytes() && matches!(pieces.state, Stream::Open) {
+        } else if pieces.buffer.len() > corpus.most_bytes() && matches!(pieces.state, Stream::Open) {
             let next_line = |bytes: &[u8]| memchr(b'\n', bytes).map(|at| at + 1);
-            let skipped = pass_over(reading, source, record, &mut pieces, 0, next_line);
+            let skipped = pass_over(corpus, source, record, &mut pieces, 0, next_line);
             if !send(Content::Skipped(skipped)) {
                 return false;
             }
@@ -130,7 +129,7 @@ pub(crate) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
             Stream::Open => {}
             Stream::Ended if pieces.buffer.is_empty() => return true,
             Stream::Ended => {}
-            Stream::Broken(error) => return send(reading.damaged(source, record, &pieces, error)),
+            Stream::Broken(error) => return send(corpus.damaged(source, record, &pieces, error)),
         }
     }
 }
@@ -138,7 +137,7 @@ pub(crate) fn lines(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
 /// Drops a record that is over the limit. `end_in` finds its end in bytes that come one piece after
 /// the other; the first `scanned` bytes of the buffer are known not to hold it.
 fn pass_over(
-    reading: &Reading<'_>,
+    corpus: &Corpus,
     source: u32,
     record: u64,
     pieces: &mut Pieces<'_>,
@@ -159,12 +158,12 @@ fn pass_over(
             break;
         }
     }
-    reading.skipped(source, Some(record), Some(start), reading.too_large(pieces.offset - start), &first_bytes)
+    corpus.skipped(source, Some(record), Some(start), corpus.too_large(pieces.offset - start), &first_bytes)
 }
 
 /// Batches of whole records of a table.
-pub(crate) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
-    let (mut pieces, header) = match open_table(reading, source) {
+pub(crate) fn table(corpus: &Corpus, source: u32, send: Send<'_>) -> bool {
+    let (mut pieces, header) = match open_table(corpus, source) {
         Ok(Some(opened)) => opened,
         Ok(None) => return true,
         Err(skipped) => return send(Content::Skipped(skipped)),
@@ -194,17 +193,17 @@ pub(crate) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
             }
             record += count;
         }
-        let too_large = pieces.buffer.len() > reading.most_bytes();
+        let too_large = pieces.buffer.len() > corpus.most_bytes();
         if !pieces.buffer.is_empty() && (too_large || ended) {
             // What is left is one record whose end is not in sight.
             let skipped = if ended {
                 unclosed += 1;
-                pass_over_quote(reading, source, record, unclosed, &mut pieces)
+                pass_over_quote(corpus, source, record, unclosed, &mut pieces)
             } else {
                 let next_record = |bytes: &[u8]| {
                     bytes.iter().position(|&byte| splitter.ends_at(byte, header.delimiter)).map(|at| at + 1)
                 };
-                pass_over(reading, source, record, &mut pieces, scanned, next_record)
+                pass_over(corpus, source, record, &mut pieces, scanned, next_record)
             };
             if !send(Content::Skipped(skipped)) {
                 return false;
@@ -217,7 +216,7 @@ pub(crate) fn table(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool 
         match &pieces.state {
             Stream::Open => pieces.fill(),
             Stream::Ended => return true,
-            Stream::Broken(error) => return send(reading.damaged(source, record, &pieces, error)),
+            Stream::Broken(error) => return send(corpus.damaged(source, record, &pieces, error)),
         }
     }
 }
@@ -228,7 +227,7 @@ const MOST_UNCLOSED: usize = 100;
 
 /// Drops the first line of a record whose quote is never closed; what follows is read again.
 fn pass_over_quote(
-    reading: &Reading<'_>,
+    corpus: &Corpus,
     source: u32,
     record: u64,
     unclosed: usize,
@@ -242,29 +241,29 @@ fn pass_over_quote(
         pieces.state = Stream::Ended;
     }
     let dropped = pieces.take(if unclosed > MOST_UNCLOSED { pieces.buffer.len() } else { line });
-    reading.skipped(source, Some(record), Some(start), (SkipKind::BadCsv, reason), &dropped)
+    corpus.skipped(source, Some(record), Some(start), (SkipKind::BadCsv, reason), &dropped)
 }
 
 /// The header of a table, and its length.
-pub(crate) fn header(reading: &Reading<'_>, source: u32) -> Result<(Header, u64), SkippedRecord> {
-    match open_table(reading, source)? {
+pub(crate) fn header(corpus: &Corpus, source: u32) -> Result<(Header, u64), SkippedRecord> {
+    match open_table(corpus, source)? {
         Some((pieces, header)) => Ok((header, pieces.offset)),
-        None => Err(reading.skipped(source, None, Some(0), (SkipKind::BadCsv, "the table is empty".to_owned()), &[])),
+        None => Err(corpus.skipped(source, None, Some(0), (SkipKind::BadCsv, "the table is empty".to_owned()), &[])),
     }
 }
 
 /// Opens a table behind its header; none if there is nothing in it.
-fn open_table<'r>(reading: &'r Reading<'_>, source: u32) -> Result<Option<(Pieces<'r>, Header)>, SkippedRecord> {
-    let mut pieces = reading.pieces(source)?;
-    let delimiter = match reading.sources[source as usize].format {
+fn open_table<'r>(corpus: &'r Corpus, source: u32) -> Result<Option<(Pieces<'r>, Header)>, SkippedRecord> {
+    let mut pieces = corpus.pieces(source)?;
+    let delimiter = match corpus.sources[source as usize].format {
         Format::Tsv => Some(b'\t'),
         _ => None,
     };
     loop {
-        let end = end_of_header(reading, &mut pieces, delimiter.unwrap_or(b','));
+        let end = end_of_header(corpus, &mut pieces, delimiter.unwrap_or(b','));
         if let (true, Stream::Broken(error)) = (pieces.buffer.is_empty(), &pieces.state) {
             let problem = (SkipKind::Damaged, format!("the compressed data is damaged ({error})"));
-            return Err(reading.skipped(source, None, Some(0), problem, &[]));
+            return Err(corpus.skipped(source, None, Some(0), problem, &[]));
         }
         if pieces.buffer.is_empty() {
             return Ok(None);
@@ -273,15 +272,15 @@ fn open_table<'r>(reading: &'r Reading<'_>, source: u32) -> Result<Option<(Piece
         if first.trim_ascii().is_empty() {
             continue; // blank lines in front of the header
         }
-        return match Header::parse(&first, delimiter, &reading.names) {
+        return match Header::parse(&first, delimiter, &corpus.names) {
             Ok(header) => Ok(Some((pieces, header))),
-            Err(problem) => Err(reading.skipped(source, None, Some(0), problem, &first)),
+            Err(problem) => Err(corpus.skipped(source, None, Some(0), problem, &first)),
         };
     }
 }
 
 /// Where the first record in the buffer ends; reads on until it is known.
-fn end_of_header(reading: &Reading<'_>, pieces: &mut Pieces<'_>, delimiter: u8) -> usize {
+fn end_of_header(corpus: &Corpus, pieces: &mut Pieces<'_>, delimiter: u8) -> usize {
     let mut splitter = Splitter::FieldStart;
     let mut scanned = 0;
     loop {
@@ -290,7 +289,7 @@ fn end_of_header(reading: &Reading<'_>, pieces: &mut Pieces<'_>, delimiter: u8) 
             return end;
         }
         scanned = pieces.buffer.len();
-        if !matches!(pieces.state, Stream::Open) || scanned > reading.most_bytes() {
+        if !matches!(pieces.state, Stream::Open) || scanned > corpus.most_bytes() {
             return scanned;
         }
         pieces.fill();
@@ -298,15 +297,15 @@ fn end_of_header(reading: &Reading<'_>, pieces: &mut Pieces<'_>, delimiter: u8) 
 }
 
 /// Batches of rows.
-pub(crate) fn rows(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
-    let file = &reading.sources[source as usize];
+pub(crate) fn rows(corpus: &Corpus, source: u32, send: Send<'_>) -> bool {
+    let file = &corpus.sources[source as usize];
     let opened = Chunks::new(&file.location)
         .map_err(|error| (SkipKind::Unreadable, format!("cannot be opened: {error}")))
-        .and_then(|file| RowReader::open(file, &reading.names));
+        .and_then(|file| RowReader::open(file, &corpus.names));
     let mut record = 1;
     let mut reader = match opened {
         Ok(reader) => reader,
-        Err(problem) => return send(Content::Skipped(reading.skipped(source, None, None, problem, &[]))),
+        Err(problem) => return send(Content::Skipped(corpus.skipped(source, None, None, problem, &[]))),
     };
     loop {
         match reader.next_rows() {
@@ -319,13 +318,13 @@ pub(crate) fn rows(reading: &Reading<'_>, source: u32, send: Send<'_>) -> bool {
             }
             Ok(None) => break,
             Err(problem) => {
-                if !send(Content::Skipped(reading.skipped(source, Some(record), None, problem, &[]))) {
+                if !send(Content::Skipped(corpus.skipped(source, Some(record), None, problem, &[]))) {
                     return false;
                 }
                 break;
             }
         }
     }
-    reading.bytes_read.fetch_add(file.bytes, Ordering::Relaxed);
+    corpus.count_bytes_read(file.bytes);
     true
 }

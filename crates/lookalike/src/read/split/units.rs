@@ -12,7 +12,7 @@ use crate::parallel::JobSender;
 use crate::read::crawl::{self, Kind};
 use crate::read::split::batch::{Batch, Content};
 use crate::read::split::unpack::Unpacker;
-use crate::read::{Reading, Source, as_u32};
+use crate::read::{Corpus, Source, as_u32};
 
 /// Bytes of small sources in a unit, and of a large one in a stretch of it.
 const UNIT_BYTES: u64 = 32 << 20;
@@ -44,7 +44,7 @@ pub struct UnitEnd {
     pub next: u64,
 }
 
-impl Reading<'_> {
+impl Corpus {
     /// The units of the input.
     #[must_use]
     pub fn units(&self) -> Vec<Unit> {

@@ -9,9 +9,7 @@ use askama::Template;
 use crate::config::{ClusterMode, Keep};
 use crate::error::Result;
 use crate::page::{PageId, RawPage, ScoredPair};
-use crate::parallel::in_order;
 use crate::plan::Decision;
-use crate::read::Batch;
 use crate::report::diff::differences::classify;
 use crate::report::diff::{self, Piece};
 use crate::report::plots::{self, thousands};
@@ -320,31 +318,17 @@ fn pairs_at_the_threshold(findings: &Findings<'_>) -> (Vec<ScoredPair>, Vec<Scor
 fn texts(findings: &Findings<'_>, pages: &[PageId], paired: &BTreeSet<PageId>) -> Result<Shown> {
     let wanted = findings.pages.wanted(pages);
     let (mut texts, mut whole) = (HashMap::new(), HashMap::new());
-    let reading = findings.reading;
-    in_order(
-        1,
-        |jobs| reading.read_wanted(&wanted, jobs),
+    findings.reading.scan().for_each_of(
+        &wanted,
         || PageReader::new(TextOptions::default()),
-        |reader, batch: Batch| {
-            let mut found = Vec::new();
-            batch.visit(reading, &mut |raw| {
-                if let Ok(raw) = raw
-                    && let Some(page) = wanted.page_of(raw.source, raw.record)
-                {
-                    let mut text = reader.text(&raw);
-                    text.truncate(text.floor_char_boundary(TEXT_BYTES));
-                    let raw = paired.contains(&page).then(|| raw.into_owned());
-                    found.push((page, text, raw));
-                }
-                Ok(())
-            })?;
-            Ok(found)
+        |reader, page, raw| {
+            let mut text = reader.text(&raw);
+            text.truncate(text.floor_char_boundary(TEXT_BYTES));
+            Ok(Some((page, text, paired.contains(&page).then(|| raw.into_owned()))))
         },
-        |found| {
-            for (page, text, raw) in found {
-                texts.insert(page, text);
-                whole.extend(raw.map(|raw| (page, raw)));
-            }
+        |(page, text, raw)| {
+            texts.insert(page, text);
+            whole.extend(raw.map(|raw| (page, raw)));
             Ok(ControlFlow::Continue(()))
         },
     )?;

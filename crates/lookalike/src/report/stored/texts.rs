@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
 use crate::page::{PageId, RawPage};
-use crate::parallel::in_order;
-use crate::read::{Batch, Source, known_source};
+use crate::read::{Corpus, Source, known_source};
 use crate::report::stored::{StoredPages, StoredSummary};
 use crate::sketcher::Sketcher;
 
@@ -35,9 +34,7 @@ pub(crate) fn for_each<T: Send>(
     pages: &[PageId],
     visit: impl Fn(&RawPage<'_>) -> T + Sync,
 ) -> Result<HashMap<PageId, T>> {
-    // A revisit has no text of its own.
-    let text_of = |page: PageId| stored.pages.original(page).unwrap_or(page);
-    let mut needed: Vec<PageId> = pages.iter().map(|&page| text_of(page)).collect();
+    let mut needed: Vec<PageId> = pages.iter().map(|&page| stored.pages.with_text(page)).collect();
     needed.sort_unstable();
     needed.dedup();
     let by_number = sources(stored, summary, &needed)?;
@@ -45,7 +42,7 @@ pub(crate) fn for_each<T: Send>(
     let mut numbers: Vec<u32> = by_number.keys().copied().collect();
     numbers.sort_unstable();
     let list: Vec<Source> = numbers.iter().map(|number| by_number[number].clone()).collect();
-    let reading = summary.config.reading(&list);
+    let corpus = Corpus::new(list, &summary.config.read);
     let mut wanted = stored.pages.wanted(&needed);
     for record in &mut wanted.0 {
         let place = numbers.binary_search(&record.source).unwrap_or_default();
@@ -53,25 +50,15 @@ pub(crate) fn for_each<T: Send>(
     }
     let plan = summary.config.plan();
     let mut read: HashMap<PageId, T> = HashMap::new();
-    in_order(
-        1,
-        |jobs| reading.read_wanted(&wanted, jobs),
+    corpus.scan().for_each_of(
+        &wanted,
         || Sketcher::new(&plan),
-        |sketcher, batch: Batch| {
-            let mut here = Vec::new();
-            batch.visit(&reading, &mut |raw| {
-                if let Ok(raw) = raw
-                    && let Some(page) = wanted.page_of(raw.source, raw.record)
-                    && sketcher.read(&raw).tokens == stored.pages.tokens[page as usize]
-                {
-                    here.push((page, visit(&raw)));
-                }
-                Ok(())
-            })?;
-            Ok(here)
+        |sketcher, page, raw| {
+            let is_same = sketcher.read(&raw).tokens == stored.pages.tokens[page as usize];
+            Ok(is_same.then(|| (page, visit(&raw))))
         },
-        |here| {
-            read.extend(here);
+        |(page, visited)| {
+            read.insert(page, visited);
             Ok(ControlFlow::Continue(()))
         },
     )?;
@@ -95,8 +82,7 @@ pub(crate) fn load(
     let read = for_each(stored, summary, pages, |raw| raw.clone().into_owned())?;
     let mut found = HashMap::new();
     for &page in pages {
-        let original = stored.pages.original(page).unwrap_or(page);
-        found.extend(read.get(&original).cloned().map(|raw| (page, raw)));
+        found.extend(read.get(&stored.pages.with_text(page)).cloned().map(|raw| (page, raw)));
     }
     Ok(found)
 }

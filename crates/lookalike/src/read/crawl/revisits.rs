@@ -4,11 +4,10 @@
 //! the input. Memory: 32 bytes a capture while the pages are read.
 
 use crate::page::{Capture, CaptureKeys, PageId};
-use crate::page_table::PageTable;
 
 /// The captures of a run.
 #[derive(Default)]
-pub(super) struct Captures {
+pub(crate) struct Captures {
     pages: Vec<(PageId, CaptureKeys)>,
     revisits: Vec<(PageId, CaptureKeys, CaptureKeys)>,
 }
@@ -17,7 +16,7 @@ pub(super) struct Captures {
 const LONGEST_CHAIN: usize = 64;
 
 impl Captures {
-    pub(super) fn extend(&mut self, captures: impl Iterator<Item = (PageId, Capture)>) {
+    pub(crate) fn extend(&mut self, captures: impl Iterator<Item = (PageId, Capture)>) {
         for (page, Capture { own, refers_to }) in captures {
             match refers_to {
                 None => self.pages.push((page, own)),
@@ -27,9 +26,9 @@ impl Captures {
     }
 
     /// Finds the original of every revisit: by record id, else by URL and time, else by digest.
-    pub(super) fn resolve(self, pages: &mut PageTable) {
+    pub(crate) fn resolve(self) -> Vec<(PageId, Option<PageId>)> {
         if self.revisits.is_empty() {
-            return;
+            return Vec::new();
         }
         let names = |which: usize| -> Vec<(u64, PageId)> {
             let mut names: Vec<(u64, PageId)> =
@@ -44,7 +43,7 @@ impl Captures {
             names.sort_unstable();
             names
         });
-        for (page, _, refers_to) in &self.revisits {
+        let original_of = |(page, _, refers_to): &(PageId, CaptureKeys, CaptureKeys)| {
             let mut wanted = *refers_to;
             let mut original = None;
             for _ in 0..LONGEST_CHAIN {
@@ -57,8 +56,9 @@ impl Captures {
                 };
                 wanted = self.revisits[next].2;
             }
-            pages.set_revisit(*page, original);
-        }
+            (*page, original)
+        };
+        self.revisits.iter().map(original_of).collect()
     }
 }
 
@@ -74,26 +74,9 @@ fn find<T: Copy>(names: &[(u64, T)], key: u64) -> Option<T> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::page_table::{NewPage, PageStrings};
 
     #[test]
     fn revisits_are_followed_by_id_then_place_then_digest_and_through_each_other() {
-        let directory = tempfile::tempdir().unwrap();
-        let mut table = PageTable::new(directory.path(), 1 << 20);
-        for record in 0..6 {
-            table
-                .push(&NewPage {
-                    source: 0,
-                    record,
-                    offset: None,
-                    length: 1,
-                    tokens: if record < 2 { 10 } else { 0 },
-                    identity: Some(u128::from(record)),
-                    rank_key: None,
-                    strings: PageStrings { id: "x", url: None, title: None },
-                })
-                .unwrap();
-        }
         let mut captures = Captures::default();
         let capture = |own, refers_to| Capture { own, refers_to };
         captures.extend(
@@ -107,10 +90,6 @@ mod tests {
             ]
             .into_iter(),
         );
-        captures.resolve(&mut table);
-        let found: Vec<(PageId, Option<PageId>)> = table.revisits().collect();
-        assert_eq!(found, [(2, Some(1)), (3, Some(1)), (4, Some(1)), (5, None)]);
-        assert_eq!((table.identity[3], table.tokens[3]), (1, 10));
-        assert!(table.is_page(4) && !table.is_page(5));
+        assert_eq!(captures.resolve(), [(2, Some(1)), (3, Some(1)), (4, Some(1)), (5, None)]);
     }
 }

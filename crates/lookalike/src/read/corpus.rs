@@ -1,0 +1,188 @@
+//! All pages of the inputs, as a stream.
+
+use std::io::Read;
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::{Error, Result, SkipKind, SkippedRecord};
+use crate::page::RawPage;
+use crate::parallel::in_order;
+use crate::read::fields::{FieldNames, Fields, RankField};
+use crate::read::scan::Scan;
+use crate::read::split::buffer::BufferPool;
+use crate::read::{Batch, CaptureFilter, Format, NoPage, ReadConfig, Source, SourceFile, Sources, discover};
+
+/// The pages of some inputs: files, directories, patterns, objects in stores.
+///
+/// Nothing of them is held in memory: every pass reads them anew. [`for_each`](Corpus::for_each) is the simple way to see
+/// them all; [`scan`](Corpus::scan) works on them with many threads.
+///
+/// ```
+/// use lookalike::read::{Corpus, ReadConfig};
+///
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let path = directory.path().join("pages.jsonl").to_string_lossy().into_owned();
+/// std::fs::write(&path, "{\"id\": \"a\", \"text\": \"Once upon a time\"}\nnot a page\n").unwrap();
+/// let corpus = Corpus::open(&[path], &ReadConfig::default())?;
+/// let (mut ids, mut skipped) = (Vec::new(), Vec::new());
+/// corpus.for_each(|page| match page {
+///     Ok(page) => ids.push(corpus.id_of(&page)),
+///     Err(record) => skipped.push(record),
+/// })?;
+/// assert_eq!((ids, skipped.len()), (vec!["a".to_owned()], 1));
+/// # Ok::<(), lookalike::error::Error>(())
+/// ```
+#[derive(Debug)]
+pub struct Corpus {
+    /// The sources; pages name theirs by its index.
+    pub sources: Vec<Source>,
+    /// Files in directories that are plainly not pages (images, style sheets, …).
+    pub ignored_files: u64,
+    /// Files that could not be looked at, or are in no format that is read.
+    pub problems: Vec<SkippedRecord>,
+    /// Which field is what.
+    pub(crate) names: FieldNames,
+    fields: Fields,
+    /// Which records of a crawl are pages.
+    pub(crate) captures: CaptureFilter,
+    /// Records larger than this are skipped.
+    pub(crate) max_page_bytes: u64,
+    bytes_read: AtomicU64,
+    /// Buffers that batches have been done with.
+    pub(super) buffers: Arc<BufferPool>,
+}
+
+impl Corpus {
+    /// Finds the sources that `inputs` name. What can be read only once, such as standard input, is refused.
+    ///
+    /// # Errors
+    /// When an input does not exist, is in no known format, or cannot be read.
+    pub fn open(inputs: &[String], config: &ReadConfig) -> Result<Corpus> {
+        Ok(Corpus::new(discover(inputs, config.format, Path::new(""), None)?, config))
+    }
+
+    /// The pages of known sources.
+    #[must_use]
+    pub fn new(sources: impl Into<Sources>, config: &ReadConfig) -> Corpus {
+        let Sources { list, ignored, problems } = sources.into();
+        Corpus {
+            sources: list,
+            ignored_files: ignored,
+            problems,
+            names: FieldNames::new(&config.fields, RankField::None),
+            fields: config.fields.clone(),
+            captures: config.captures.clone(),
+            max_page_bytes: config.max_page_bytes,
+            bytes_read: AtomicU64::new(0),
+            buffers: Arc::default(),
+        }
+    }
+
+    /// Also reads the field that pages are ranked by.
+    #[must_use]
+    pub fn ranked_by(mut self, rank: RankField<'_>) -> Corpus {
+        self.names = FieldNames::new(&self.fields, rank);
+        self
+    }
+
+    /// The size of all sources on disk.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.sources.iter().map(|source| source.bytes).sum()
+    }
+
+    /// Bytes that have been taken from disk, by all passes so far.
+    #[must_use]
+    pub fn bytes_read(&self) -> u64 {
+        self.bytes_read.load(Ordering::Relaxed)
+    }
+
+    /// The id of a page: its own, or its file and record.
+    #[must_use]
+    pub fn id_of(&self, page: &RawPage<'_>) -> String {
+        let numbered = || format!("{}:{}", self.sources[page.source as usize].name, page.record);
+        page.id.as_deref().map_or_else(numbered, str::to_owned)
+    }
+
+    /// Shows every page to `visit`, in order, and every record that cannot be used; those of a crawl that are not pages
+    /// are left out. Reading goes on meanwhile in another thread.
+    ///
+    /// # Errors
+    /// Never for bad records.
+    pub fn for_each(&self, mut visit: impl FnMut(Result<RawPage<'_>, SkippedRecord>)) -> Result<()> {
+        in_order(
+            1,
+            |jobs| self.read_all(jobs),
+            || (),
+            |(), batch: Batch| Ok(batch),
+            |batch| {
+                batch.visit(self, &mut |found| {
+                    match found {
+                        Ok(page) => visit(Ok(page)),
+                        Err(NoPage::Skipped(record)) => visit(Err(record)),
+                        Err(NoPage::Other(_)) => {}
+                    }
+                    Ok(())
+                })?;
+                Ok(ControlFlow::Continue(()))
+            },
+        )
+    }
+
+    /// A pass over the pages with worker threads, progress and early stop.
+    pub fn scan(&self) -> Scan<'_> {
+        Scan::new(self)
+    }
+
+    /// Says that there are no pages at all, and what may be the reason; `skipped` are some of the skipped records.
+    #[must_use]
+    pub fn no_pages(&self, inputs: &[String], skipped: &[SkippedRecord]) -> Error {
+        let hint = match (skipped.first(), self.sources.len(), self.ignored_files) {
+            (Some(first), ..) => format!(": every record had to be skipped; the first one:\n  {first}"),
+            (None, 0, 0) => ": there is no file to read".to_owned(),
+            (None, 0, ignored) => {
+                format!(": {ignored} files are there, none of a format that is read ({})", Format::list())
+            }
+            (None, ..) => ": the files hold no records".to_owned(),
+        };
+        Error::NoPages { inputs: inputs.join(", "), hint }
+    }
+}
+
+/// What readers need.
+impl Corpus {
+    pub(super) fn skipped(
+        &self,
+        source: u32,
+        record: Option<u64>,
+        byte: Option<u64>,
+        (kind, reason): (SkipKind, String),
+        bytes: &[u8],
+    ) -> SkippedRecord {
+        let source = self.sources[source as usize].display.clone();
+        SkippedRecord { kind, source, record, byte, reason, first_bytes: SkippedRecord::excerpt(bytes) }
+    }
+
+    pub(super) fn too_large(&self, length: u64) -> (SkipKind, String) {
+        let limit = crate::size::format_bytes(self.max_page_bytes);
+        (
+            SkipKind::TooLarge,
+            format!("the record has {length} bytes or more, above the limit of {limit} (use --max-page)"),
+        )
+    }
+
+    pub(super) fn file(&self, source: &Source) -> std::io::Result<SourceFile<'_>> {
+        source.location.open_counted(&self.bytes_read)
+    }
+
+    pub(super) fn open_source(&self, source: &Source) -> std::io::Result<Box<dyn Read + Send + '_>> {
+        source.compression.decode(self.file(source)?)
+    }
+
+    /// For readers that do not read through [`Corpus::file`].
+    pub(super) fn count_bytes_read(&self, bytes: u64) {
+        self.bytes_read.fetch_add(bytes, Ordering::Relaxed);
+    }
+}
