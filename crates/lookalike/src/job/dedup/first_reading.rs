@@ -228,7 +228,10 @@ impl Assembler<'_> {
 
     /// Gives the rows of an index that pages are near to a place behind all pages.
     fn add_index_rows(&mut self) -> Result<()> {
-        let source = u32::try_from(self.corpus.sources.len() - 1).unwrap_or(u32::MAX);
+        if self.near_rows.is_empty() {
+            return Ok(());
+        }
+        let source = u32::try_from(self.corpus.sources.len() - 1).expect("sources are numbered by 32 bits");
         let table = &mut self.sketched;
         let mut places: HashMap<String, PageId> = HashMap::new();
         for (page, id, distance) in std::mem::take(&mut self.near_rows) {
