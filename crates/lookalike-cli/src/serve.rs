@@ -9,20 +9,20 @@ use lookalike_server::{Settings, Tokens};
 use crate::Ending;
 use crate::serve_args::ServeArguments;
 
-/// Tokens in the environment.
+/// The environment variable for tokens.
 const TOKENS: &str = "LOOKALIKE_TOKENS";
 
 pub(crate) fn run(arguments: ServeArguments) -> Result<Ending> {
     let settings = settings(arguments)?;
     tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).with_ansi(false).init();
     let directory = settings.directory.display().to_string();
-    let who = if settings.tokens.is_empty() { "programs on this machine" } else { "holders of a token" };
+    let clients = if settings.tokens.is_empty() { "programs on this machine" } else { "clients with a token" };
     lookalike_server::serve(settings, |address| {
-        // Data goes to standard output: the address, for scripts that chose port 0.
+        // The address goes to standard output, for scripts that chose port 0.
         let _ = writeln!(io::stdout(), "http://{address}");
         let _ = writeln!(
             io::stderr(),
-            "serving {directory} at http://{address} for {who}; all calls: http://{address}/openapi.json"
+            "serving {directory} at http://{address} for {clients}; all calls: http://{address}/openapi.json"
         );
     })?;
     Ok(Ending::Done)
@@ -47,8 +47,9 @@ fn settings(arguments: ServeArguments) -> Result<Settings> {
     settings.threads = arguments.threads.map_or(settings.threads, usize::from);
     settings.memory_bytes = arguments.memory.unwrap_or(settings.memory_bytes);
     if let Some(bytes) = arguments.max_page {
+        // On a small machine, a limit beyond its memory is no limit.
         settings.limits.page_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
-        // A page in JSON is longer than itself.
+        // Escapes make a page longer in JSON.
         settings.limits.body_bytes = settings.limits.body_bytes.max(settings.limits.page_bytes.saturating_mul(2));
     }
     settings.check()?;

@@ -8,7 +8,7 @@ use lookalike::size::parse_bytes;
 
 const SERVE_HELP: &str = "\
 Examples:
-  An index for this machine only, made if it is not there
+  An index for this machine only, created if it does not exist
     lookalike serve seen
     curl -s localhost:8700/v1/pages?store=if_new -H 'Content-Type: application/json' \\
          -d '{\"url\": \"http://a.org/x\", \"text\": \"The ferry did not sail on Monday because of the storm\"}'
@@ -16,16 +16,16 @@ Examples:
   Start with the pages of a crawl
     lookalike index build seen crawl/*.warc.gz && lookalike serve seen
 
-  For others: an address that they reach needs tokens, one a line: 'write SECRET' or 'read SECRET'
+  For others: an address they can reach needs tokens, one per line: 'write SECRET' or 'read SECRET'
     lookalike serve seen --listen 0.0.0.0:8700 --tokens tokens.txt
 
-All calls: GET /openapi.json, and docs/service.md. SIGTERM and Ctrl-C finish what was accepted, and stop.
+All calls: GET /openapi.json, and docs/service.md. SIGTERM and Ctrl-C finish accepted requests, then stop.
 Settings come from --config FILE, the environment and flags; later ones win.";
 
 #[derive(Debug, Args)]
 #[command(after_help = SERVE_HELP)]
 pub(crate) struct ServeArguments {
-    /// Directory of the index; made if it does not exist. Other collections lie in DIR/collections
+    /// Directory of the index; created if it does not exist. Other collections are in DIR/collections
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
@@ -37,11 +37,11 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_CONFIG")]
     pub(crate) config: Option<PathBuf>,
 
-    /// File of tokens, one a line: 'read SECRET' or 'write SECRET'; LOOKALIKE_TOKENS has the same, separated by commas
+    /// File of tokens, one per line: 'read SECRET' or 'write SECRET'; LOOKALIKE_TOKENS takes the same, separated by commas
     #[arg(long, value_name = "FILE", env = "LOOKALIKE_TOKENS_FILE")]
     pub(crate) tokens: Option<PathBuf>,
 
-    /// A name by which the service may be called without tokens, beside localhost and addresses
+    /// Host name that is accepted without tokens, besides localhost and addresses
     #[arg(long = "allow-host", value_name = "NAME", env = "LOOKALIKE_ALLOW_HOST", value_delimiter = ',')]
     pub(crate) hosts: Vec<String>,
 
@@ -57,11 +57,11 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) skip_damaged: bool,
 
-    /// Threads that answer [default: one for each core]
+    /// Threads for requests [default: one per core]
     #[arg(long, value_name = "N", env = "LOOKALIKE_THREADS", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) threads: Option<u16>,
 
-    /// What merging of segments may use, as in 2GiB [default: 2 GiB]
+    /// Memory for merging segments, as in 2GiB [default: 2 GiB]
     #[arg(long, value_name = "SIZE", env = "LOOKALIKE_MEMORY", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
 

@@ -1,4 +1,4 @@
-//! Who may ask, and who may store.
+//! Who may read, and who may write.
 
 use std::path::Path;
 
@@ -6,14 +6,14 @@ use axum::http::{HeaderMap, header};
 use lookalike::error::{Error, Result};
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
-/// What somebody may do.
+/// What a client may do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rights {
-    /// Ask.
+    /// Look up pages.
     Read,
-    /// Ask and store.
+    /// Look up, store and remove pages, create collections and backups.
     Write,
 }
 
@@ -27,21 +27,21 @@ impl std::fmt::Debug for Tokens {
     }
 }
 
-/// A secret that is shorter can be guessed.
-const LEAST_LENGTH: usize = 16;
+/// Shorter secrets could be guessed.
+const LEAST_SECRET_LENGTH: usize = 16;
 
 impl Tokens {
-    /// Reads tokens from a file, one a line: `read SECRET` or `write SECRET`. Empty lines and lines with # are
-    /// passed over.
+    /// Reads tokens from a file, one per line: `read SECRET` or `write SECRET`. Empty lines and lines that begin with #
+    /// are skipped.
     ///
     /// # Errors
-    /// With the line that is wrong.
+    /// When the file cannot be read, or with the line that is wrong.
     pub fn read(path: &Path) -> Result<Tokens> {
         let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
         Tokens::parse(&text).map_err(|reason| Error::bad_input(path, reason))
     }
 
-    /// The same from a text, in which commas stand for ends of lines, too.
+    /// The same from a text, in which commas may stand for line ends.
     ///
     /// # Errors
     /// With the line that is wrong.
@@ -54,41 +54,41 @@ impl Tokens {
             }
             // The secret itself is not repeated: errors end up in logs.
             let bad = |reason: &str| format!("token {number}: {reason}; expected 'read SECRET' or 'write SECRET'");
-            let (rights, secret) = line.split_once([' ', '\t']).ok_or_else(|| bad("there is one word only"))?;
+            let (rights, secret) = line.split_once([' ', '\t']).ok_or_else(|| bad("there is only one word"))?;
             let rights = match rights {
                 "read" => Rights::Read,
                 "write" => Rights::Write,
                 _ => return Err(bad("the first word is neither read nor write")),
             };
             let secret = secret.trim();
-            if secret.len() < LEAST_LENGTH || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
-                return Err(bad("the secret must be at least 16 characters of ASCII without spaces"));
+            if secret.len() < LEAST_SECRET_LENGTH || !secret.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return Err(bad("the secret must be at least 16 ASCII characters without spaces"));
             }
             tokens.push((rights, secret.to_owned()));
         }
         if tokens.is_empty() {
-            return Err("there is no token in it; expected lines like 'read SECRET' or 'write SECRET'".to_owned());
+            return Err("has no tokens; expected lines like 'read SECRET' or 'write SECRET'".to_owned());
         }
         Ok(Tokens(tokens))
     }
 
-    /// Whether nobody is asked for one.
+    /// Whether no token is needed.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What the sender of a request may do.
+    /// What the client that sent a request may do.
     pub(crate) fn rights(&self, headers: &HeaderMap) -> std::result::Result<Rights, Problem> {
         if self.is_empty() {
             return Ok(Rights::Write);
         }
-        let given = headers.get(header::AUTHORIZATION).map(axum::http::HeaderValue::as_bytes).unwrap_or_default();
+        let given = headers.get(header::AUTHORIZATION).map_or(&b""[..], axum::http::HeaderValue::as_bytes);
         let given = match given.split_first_chunk::<7>() {
             Some((scheme, secret)) if scheme.eq_ignore_ascii_case(b"bearer ") => secret,
-            _ => return Err(Kind::Unauthorized.with("send the header Authorization: Bearer SECRET")),
+            _ => return Err(ProblemKind::Unauthorized.with("send the header Authorization: Bearer SECRET")),
         };
-        // All are compared, whichever fits: time tells nothing but lengths.
+        // All are compared in any case: the time reveals nothing but their lengths.
         let mut found: Option<Rights> = None;
         for (rights, secret) in &self.0 {
             let is_equal: Choice = secret.as_bytes().ct_eq(given);
@@ -96,28 +96,31 @@ impl Tokens {
                 found = found.max(Some(*rights));
             }
         }
-        found.ok_or_else(|| Kind::Unauthorized.with("this token is not known here"))
+        found.ok_or_else(|| ProblemKind::Unauthorized.with("unknown token"))
     }
 }
 
-/// Refuses requests that were meant for another host: a page in a browser can make a name of its own point here.
+/// A name that no host has, for headers that are not ASCII.
+const UNKNOWN: &str = "?";
+
+/// Refuses requests to another host name: a web page can make a name of its own resolve to this service.
 pub(crate) fn check_host(headers: &HeaderMap, hosts: &[String]) -> std::result::Result<(), Problem> {
-    // Pages of other sites send this with what they make a browser do.
-    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or_default());
+    // Browsers send this with requests that a page of another site makes.
+    let origin = headers.get(header::ORIGIN).map(|origin| origin.to_str().unwrap_or(UNKNOWN));
     let origin = origin.map(|origin| origin.split_once("://").map_or(origin, |(_, host)| host));
-    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or_default());
+    let host = headers.get(header::HOST).map(|host| host.to_str().unwrap_or(UNKNOWN));
     if host.into_iter().chain(origin).all(|host| is_known(host, hosts)) {
         return Ok(());
     }
-    Err(Kind::Forbidden.with(
-        "the header Host or Origin names another host than this service, which has no tokens; name the host with --allow-host, or set tokens",
+    Err(ProblemKind::Forbidden.with(
+        "the header Host or Origin names a host that this service does not know; start the service with this host allowed, or with tokens",
     ))
 }
 
-/// Whether a name is one of this service.
+/// Whether a name is one of those by which this service may be called.
 fn is_known(host: &str, hosts: &[String]) -> bool {
     let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        Some(rest) => rest.split_once(']').map_or(rest, |(address, _)| address),
         None => host.rsplit_once(':').map_or(host, |(name, _)| name),
     };
     name.eq_ignore_ascii_case("localhost")
@@ -134,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn tokens_give_rights_and_mistakes_are_told_without_the_secret() {
+    fn tokens_give_rights_and_mistakes_are_reported_without_the_secret() {
         let tokens = Tokens::parse("# who\nread aaaaaaaaaaaaaaaa\n\nwrite bbbbbbbbbbbbbbbb").unwrap();
         let rights =
             |secret: &str| tokens.rights(&headers(header::AUTHORIZATION, secret)).map_err(|problem| problem.status);

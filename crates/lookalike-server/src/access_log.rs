@@ -1,6 +1,6 @@
 //! One line for every request, on standard error.
 //!
-//! Lines are collected for a moment and written at once: a system call for each of them would be felt.
+//! Lines are collected for a moment and written together: one system call per request would be noticeable.
 
 use std::io::Write;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ pub(crate) struct AccessLog {
 
 impl AccessLog {
     pub(crate) fn write(&self, method: &Method, uri: &Uri, status: StatusCode, time: Duration, id: &HeaderValue) {
-        // A clock that is set before 1970 is no reason to log nothing.
+        // With a clock set before 1970, the time is 0.
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let path = uri.path_and_query().map_or("", |path| path.as_str());
         let line = format!(

@@ -1,11 +1,12 @@
-//! Bodies of requests: read, unpacked and parsed, within limits.
+//! Bodies of requests: read, decompressed and parsed, within limits.
 
 use std::fmt;
-use std::io::Write;
+use std::io::{self, Write};
 use std::marker::PhantomData;
+use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::Request;
+use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::BodyExt;
@@ -13,144 +14,143 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
-use crate::problem::{Kind, Problem};
+use crate::Service;
+use crate::problem::{Problem, ProblemKind};
 
-/// How a body is packed.
+/// How a body is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Packing {
-    Plain,
+enum ContentEncoding {
+    Identity,
     Gzip,
     Zstd,
 }
 
-fn packing(headers: &HeaderMap) -> Result<Packing, Problem> {
-    let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(Packing::Plain) };
-    match value.to_str().unwrap_or_default().trim().to_ascii_lowercase().as_str() {
-        "" | "identity" => Ok(Packing::Plain),
-        "gzip" | "x-gzip" => Ok(Packing::Gzip),
-        "zstd" => Ok(Packing::Zstd),
-        _ => {
-            Err(Kind::UnsupportedMedia
-                .with("Content-Encoding: bodies are read as they are, or packed with gzip or zstd"))
+impl ContentEncoding {
+    fn of(headers: &HeaderMap) -> Result<ContentEncoding, Problem> {
+        let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(ContentEncoding::Identity) };
+        // What is not ASCII is not supported either.
+        match value.to_str().unwrap_or("?").trim().to_ascii_lowercase().as_str() {
+            "" | "identity" => Ok(ContentEncoding::Identity),
+            "gzip" | "x-gzip" => Ok(ContentEncoding::Gzip),
+            "zstd" => Ok(ContentEncoding::Zstd),
+            _ => Err(ProblemKind::UnsupportedMedia.with("Content-Encoding must be gzip, zstd or identity")),
         }
     }
 }
 
-/// Refuses bodies of another type than those named.
+/// Refuses bodies of a type other than those named.
 pub(crate) fn check_type(headers: &HeaderMap, wanted: &[&str]) -> Result<(), Problem> {
-    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
-    let given = given.split(';').next().unwrap_or_default().trim();
+    let given = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or("");
+    let given = given.split_once(';').map_or(given, |(essence, _)| essence).trim();
     if wanted.iter().any(|wanted| given.eq_ignore_ascii_case(wanted)) {
         return Ok(());
     }
-    Err(Kind::UnsupportedMedia.with(format!("send the header Content-Type: {}", wanted[0])))
+    Err(ProblemKind::UnsupportedMedia.with(format!("send the header Content-Type: {}", wanted[0])))
 }
 
-/// What is unpacked, as long as it is not too much.
-struct Unpacked {
+/// Decompressed bytes, up to a limit.
+struct LimitedBuffer {
     bytes: Vec<u8>,
     limit: usize,
 }
 
-impl Write for Unpacked {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+impl Write for LimitedBuffer {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         if self.bytes.len() + bytes.len() > self.limit {
-            return Err(std::io::ErrorKind::FileTooLarge.into());
+            return Err(io::ErrorKind::FileTooLarge.into());
         }
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
 
-    fn flush(&mut self) -> std::io::Result<()> {
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }
 
-/// Unpacks a body part by part.
-enum Unpacker {
-    Plain,
-    Gzip(Box<flate2::write::MultiGzDecoder<Unpacked>>),
-    Zstd(Box<zstd::stream::write::Decoder<'static, Unpacked>>),
+/// Decompresses a body part by part.
+enum Decoder {
+    Identity,
+    Gzip(Box<flate2::write::MultiGzDecoder<LimitedBuffer>>),
+    Zstd(Box<zstd::stream::write::Decoder<'static, LimitedBuffer>>),
 }
 
-impl Unpacker {
-    fn new(packing: Packing, limit: usize) -> Result<Unpacker, Problem> {
-        let out = Unpacked { bytes: Vec::new(), limit };
-        Ok(match packing {
-            Packing::Plain => Unpacker::Plain,
-            Packing::Gzip => Unpacker::Gzip(Box::new(flate2::write::MultiGzDecoder::new(out))),
-            Packing::Zstd => {
-                Unpacker::Zstd(Box::new(zstd::stream::write::Decoder::new(out).map_err(|error| damaged(&error))?))
+impl Decoder {
+    fn new(encoding: ContentEncoding, limit: usize) -> Result<Decoder, Problem> {
+        let out = LimitedBuffer { bytes: Vec::new(), limit };
+        Ok(match encoding {
+            ContentEncoding::Identity => Decoder::Identity,
+            ContentEncoding::Gzip => Decoder::Gzip(Box::new(flate2::write::MultiGzDecoder::new(out))),
+            ContentEncoding::Zstd => {
+                Decoder::Zstd(Box::new(zstd::stream::write::Decoder::new(out).map_err(|error| undecodable(&error))?))
             }
         })
     }
 
-    fn unpack(&mut self, bytes: Bytes) -> Result<Bytes, Problem> {
-        let taken = match self {
-            Unpacker::Plain => return Ok(bytes),
-            Unpacker::Gzip(decoder) => decoder
-                .write_all(&bytes)
-                .and_then(|()| decoder.flush())
-                .map(|()| std::mem::take(&mut decoder.get_mut().bytes)),
-            Unpacker::Zstd(decoder) => decoder
-                .write_all(&bytes)
-                .and_then(|()| decoder.flush())
-                .map(|()| std::mem::take(&mut decoder.get_mut().bytes)),
+    fn decode(&mut self, bytes: Bytes) -> Result<Bytes, Problem> {
+        let decoded = match self {
+            Decoder::Identity => return Ok(bytes),
+            Decoder::Gzip(decoder) => write_through(&mut **decoder, &bytes).map(|()| decoder.get_mut()),
+            Decoder::Zstd(decoder) => write_through(&mut **decoder, &bytes).map(|()| decoder.get_mut()),
         };
-        taken.map(Bytes::from).map_err(|error| damaged(&error))
+        let decoded = decoded.map_err(|error| undecodable(&error))?;
+        Ok(std::mem::take(&mut decoded.bytes).into())
     }
 
     /// Whether the end is where it should be.
     fn finish(&mut self) -> Result<(), Problem> {
         match self {
-            Unpacker::Plain => Ok(()),
-            Unpacker::Gzip(decoder) => decoder.try_finish(),
-            Unpacker::Zstd(decoder) => decoder.do_finish(),
+            Decoder::Identity => Ok(()),
+            Decoder::Gzip(decoder) => decoder.try_finish(),
+            Decoder::Zstd(decoder) => decoder.do_finish(),
         }
-        .map_err(|error| damaged(&error))
+        .map_err(|error| undecodable(&error))
     }
 }
 
-fn damaged(error: &std::io::Error) -> Problem {
+fn write_through(decoder: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    decoder.write_all(bytes)?;
+    decoder.flush()
+}
+
+fn undecodable(error: &io::Error) -> Problem {
     match error.kind() {
-        std::io::ErrorKind::FileTooLarge => {
-            Kind::TooLarge.with("the body is larger than this service takes when it is unpacked")
+        io::ErrorKind::FileTooLarge => {
+            ProblemKind::TooLarge.with("the decompressed body is larger than this service accepts")
         }
-        _ => Kind::BadRequest.with(format!("the body cannot be unpacked: {error}")),
+        _ => ProblemKind::BadRequest.with(format!("the body cannot be decompressed: {error}")),
     }
 }
 
-/// A body that comes in parts.
-pub(crate) struct Parts {
+/// A body that arrives in parts.
+pub(crate) struct BodyReader {
     body: Body,
-    unpacker: Unpacker,
+    decoder: Decoder,
 }
 
-impl Parts {
-    /// `limit` is what one part may be unpacked.
-    pub(crate) fn new(headers: &HeaderMap, body: Body, limit: usize) -> Result<Parts, Problem> {
-        Ok(Parts { body, unpacker: Unpacker::new(packing(headers)?, limit)? })
+impl BodyReader {
+    /// `limit` is for one part when it is decompressed.
+    pub(crate) fn new(headers: &HeaderMap, body: Body, limit: usize) -> Result<BodyReader, Problem> {
+        Ok(BodyReader { body, decoder: Decoder::new(ContentEncoding::of(headers)?, limit)? })
     }
 
     /// The next part; none at the end.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
             let Some(frame) = self.body.frame().await else {
-                self.unpacker.finish()?;
+                self.decoder.finish()?;
                 return Ok(None);
             };
-            let frame = frame.map_err(|error| Kind::BadRequest.with(format!("the body broke off: {error}")))?;
+            let frame = frame.map_err(|error| ProblemKind::BadRequest.with(format!("the body broke off: {error}")))?;
             if let Ok(bytes) = frame.into_data() {
-                return self.unpacker.unpack(bytes).map(Some);
+                return self.decoder.decode(bytes).map(Some);
             }
         }
     }
-}
 
-impl Parts {
-    /// Reads on for a while: a client that is still sending would not see the answer.
-    async fn drop_rest(&mut self, limit: usize) {
-        let mut left = limit.saturating_mul(8);
+    /// Reads on for a while: a client that is still sending would not see the response.
+    async fn drain(&mut self, limit: usize) {
+        let mut left = most_drained(limit);
         while let Some(Ok(frame)) = self.body.frame().await {
             left = left.saturating_sub(frame.data_ref().map_or(0, Bytes::len));
             if left == 0 {
@@ -160,20 +160,24 @@ impl Parts {
     }
 }
 
+/// Bytes that are read of a body that is too large.
+fn most_drained(limit: usize) -> usize {
+    limit.saturating_mul(8)
+}
+
 /// A whole body of at most `limit` bytes.
-async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
-    let too_large =
-        || Kind::TooLarge.with(format!("the body is larger than the {limit} bytes that this service takes"));
+async fn read_to_end(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+    let too_large = || ProblemKind::TooLarge.with(format!("the body is larger than the limit of {limit} bytes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    let mut parts = Parts::new(headers, body, limit)?;
+    let mut reader = BodyReader::new(headers, body, limit)?;
     if let Some(length) = length.filter(|length| *length > limit) {
-        if length <= limit.saturating_mul(8) {
-            parts.drop_rest(limit).await;
+        if length <= most_drained(limit) {
+            reader.drain(limit).await;
         }
         return Err(too_large());
     }
-    let Some(first) = parts.next().await? else { return Ok(Bytes::new()) };
-    let Some(second) = parts.next().await? else {
+    let Some(first) = reader.next().await? else { return Ok(Bytes::new()) };
+    let Some(second) = reader.next().await? else {
         return if first.len() > limit { Err(too_large()) } else { Ok(first) };
     };
     let mut all = Vec::with_capacity(length.unwrap_or(0).max(first.len() + second.len()));
@@ -181,16 +185,16 @@ async fn whole(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, P
     let mut next = Some(second);
     while let Some(part) = next {
         if all.len() + part.len() > limit {
-            parts.drop_rest(limit).await;
+            reader.drain(limit).await;
             return Err(too_large());
         }
         all.extend_from_slice(&part);
-        next = parts.next().await?;
+        next = reader.next().await?;
     }
     Ok(all.into())
 }
 
-/// An object of this shape. Without this, a list of the values of its fields would do as well.
+/// An object of this shape. Without this, serde would also take a list of the values of its fields.
 #[derive(Debug)]
 pub(crate) struct Object<T>(pub(crate) T);
 
@@ -215,15 +219,21 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Object<T> {
 /// JSON of the shape that is wanted.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Problem> {
     if bytes.is_empty() {
-        return Err(Kind::BadJson.with("the body is empty"));
+        return Err(ProblemKind::BadJson.with("the body is empty"));
     }
     let parsed = serde_json::from_slice::<Object<T>>(bytes);
-    parsed.map(|object| object.0).map_err(|cause| Kind::BadJson.with(cause.to_string()))
+    parsed.map(|object| object.0).map_err(|cause| ProblemKind::BadJson.with(cause.to_string()))
 }
 
-/// The body of a request that is JSON.
-pub(crate) async fn json(request: Request, limit: usize) -> Result<Bytes, Problem> {
-    let (parts, body) = request.into_parts();
-    check_type(&parts.headers, &["application/json"])?;
-    whole(&parts.headers, body, limit).await
+/// The body of a request that is JSON; [`parse`] reads it.
+pub(crate) struct JsonBody(pub(crate) Bytes);
+
+impl FromRequest<Arc<Service>> for JsonBody {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, service: &Arc<Service>) -> Result<JsonBody, Problem> {
+        let (parts, body) = request.into_parts();
+        check_type(&parts.headers, &["application/json"])?;
+        read_to_end(&parts.headers, body, service.settings.limits.body_bytes).await.map(JsonBody)
+    }
 }

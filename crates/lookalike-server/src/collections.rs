@@ -1,4 +1,4 @@
-//! The indexes of a service: `default`, which lies in the directory itself, and others under `collections/`.
+//! The indexes of a service: `default` in the directory itself, the others under `collections/`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -14,21 +14,21 @@ use metrics::Counter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 use crate::settings::Settings;
 
-/// The collection that is meant where none is named.
+/// The collection that paths without a name are about.
 pub(crate) const DEFAULT: &str = "default";
-/// Fewer tokens make no fingerprint: as `lookalike index build` has it.
+/// The default of `min_tokens`, the same as that of `lookalike index build`.
 const MIN_TOKENS: u32 = 5;
-/// Collections at the most: each has threads and files of its own.
-const MOST: usize = 256;
+/// Each collection has threads and files of its own.
+const MOST_COLLECTIONS: usize = 256;
 
-/// How the pages of a collection are read and compared. What is left out is as `lookalike index build` has it.
+/// How the pages of a collection are read and compared. The defaults are those of `lookalike index build`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct CollectionInput {
-    /// Words in a feature; 0 for content words and phrases of two
+pub struct CollectionSettings {
+    /// Words per feature; 0 for content words and phrases of two
     #[schema(minimum = 0, maximum = 8)]
     pub ngram: Option<usize>,
     /// Differing bits of fingerprints up to which pages are candidates
@@ -37,24 +37,24 @@ pub struct CollectionInput {
     /// Estimated similarity from which a candidate is a near-duplicate
     #[schema(minimum = 0, maximum = 1)]
     pub threshold: Option<f64>,
-    /// The language of all pages, by its code of three letters (eng) or its English name; without it, each page's is found out
+    /// The language of all pages, by its code of three letters (eng) or its English name; by default, the language of each page is detected
     #[schema(example = "eng")]
     pub language: Option<String>,
     /// Pages with fewer tokens match only as exact copies
     #[schema(minimum = 0)]
     pub min_tokens: Option<u32>,
-    /// Upper and lower case are kept apart
+    /// Upper and lower case are distinguished
     pub keep_case: Option<bool>,
-    /// Dates, times, counters and the like are left out
+    /// Dates, times, counters and the like are ignored
     pub mask_volatile: Option<bool>,
     /// Which part of an HTML page counts
-    pub content: Option<ContentInput>,
+    pub content: Option<ContentScope>,
 }
 
 /// Which part of an HTML page counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum ContentInput {
+pub enum ContentScope {
     /// All of it.
     Page,
     /// Blocks that read like prose.
@@ -63,16 +63,16 @@ pub enum ContentInput {
     Main,
 }
 
-impl CollectionInput {
+impl CollectionSettings {
     fn config(&self) -> Result<IndexConfig> {
         let mut fingerprints = FingerprintConfig::default();
         let content = self.content.map(|content| match content {
-            ContentInput::Page => Scope::Page,
-            ContentInput::Core => Scope::Core,
-            ContentInput::Main => Scope::Main,
+            ContentScope::Page => Scope::Page,
+            ContentScope::Core => Scope::Core,
+            ContentScope::Main => Scope::Main,
         });
         fingerprints.ngram = self.ngram.unwrap_or(fingerprints.ngram);
-        // What is not known is refused by the check.
+        // The check below refuses unknown names.
         fingerprints.content.language = self
             .language
             .as_deref()
@@ -87,10 +87,10 @@ impl CollectionInput {
         Ok(index)
     }
 
-    /// What an index is like, in the same words; nothing if its fingerprints are not of pages.
-    pub(crate) fn of(index: &IndexConfig) -> Option<CollectionInput> {
+    /// The settings of an index; none if its fingerprints were not made from pages.
+    pub(crate) fn of(index: &IndexConfig) -> Option<CollectionSettings> {
         let FingerprintOrigin::Pages(pages) = &index.fingerprints else { return None };
-        Some(CollectionInput {
+        Some(CollectionSettings {
             ngram: Some(pages.ngram),
             radius: Some(index.radius),
             threshold: Some(index.threshold),
@@ -99,27 +99,27 @@ impl CollectionInput {
             keep_case: Some(pages.content.keep_case),
             mask_volatile: Some(pages.content.mask_volatile),
             content: Some(match pages.content.scope {
-                Scope::Page => ContentInput::Page,
-                Scope::Core => ContentInput::Core,
-                Scope::Main => ContentInput::Main,
+                Scope::Page => ContentScope::Page,
+                Scope::Core => ContentScope::Core,
+                Scope::Main => ContentScope::Main,
             }),
         })
     }
 
-    /// Refuses an index that is not what is described; what is left out may have any value.
+    /// Refuses an index with other settings; those that are left out may have any value.
     fn check_met_by(&self, index: &IndexConfig) -> Result<()> {
-        let wanted = CollectionInput::of(&self.config()?).expect("what is described here is an index of pages");
+        let wanted = CollectionSettings::of(&self.config()?).expect("these settings are those of an index of pages");
         // An index of other fingerprints has none of these settings.
-        let there = CollectionInput::of(index).unwrap_or_default();
+        let existing = CollectionSettings::of(index).unwrap_or_default();
         let differs = [
-            ("ngram", self.ngram.is_some() && wanted.ngram != there.ngram),
-            ("radius", self.radius.is_some() && wanted.radius != there.radius),
-            ("threshold", self.threshold.is_some() && wanted.threshold != there.threshold),
-            ("language", self.language.is_some() && wanted.language != there.language),
-            ("min_tokens", self.min_tokens.is_some() && wanted.min_tokens != there.min_tokens),
-            ("keep_case", self.keep_case.is_some() && wanted.keep_case != there.keep_case),
-            ("mask_volatile", self.mask_volatile.is_some() && wanted.mask_volatile != there.mask_volatile),
-            ("content", self.content.is_some() && wanted.content != there.content),
+            ("ngram", self.ngram.is_some() && wanted.ngram != existing.ngram),
+            ("radius", self.radius.is_some() && wanted.radius != existing.radius),
+            ("threshold", self.threshold.is_some() && wanted.threshold != existing.threshold),
+            ("language", self.language.is_some() && wanted.language != existing.language),
+            ("min_tokens", self.min_tokens.is_some() && wanted.min_tokens != existing.min_tokens),
+            ("keep_case", self.keep_case.is_some() && wanted.keep_case != existing.keep_case),
+            ("mask_volatile", self.mask_volatile.is_some() && wanted.mask_volatile != existing.mask_volatile),
+            ("content", self.content.is_some() && wanted.content != existing.content),
         ];
         match differs.into_iter().find(|(_, differs)| *differs) {
             None => Ok(()),
@@ -135,21 +135,21 @@ impl CollectionInput {
 pub(crate) struct Collection {
     pub(crate) name: String,
     pub(crate) online: Online,
-    /// Answers, by their verdict: new, near, exact.
-    answers: [Counter; 3],
+    /// Pages that were looked up, by verdict: new, near, exact.
+    lookups: [Counter; 3],
 }
 
 impl Collection {
     fn new(name: &str, online: Online) -> Collection {
-        let answers = ["new", "near", "exact"].map(
+        let lookups = ["new", "near", "exact"].map(
             |verdict| metrics::counter!("lookalike_pages_total", "collection" => name.to_owned(), "verdict" => verdict),
         );
-        Collection { name: name.to_owned(), online, answers }
+        Collection { name: name.to_owned(), online, lookups }
     }
 
-    /// Counts an answer.
+    /// Counts a page that was looked up.
     pub(crate) fn count(&self, verdict: PageVerdict) {
-        let [new, near, exact] = &self.answers;
+        let [new, near, exact] = &self.lookups;
         match verdict {
             PageVerdict::New => new.increment(1),
             PageVerdict::Near => near.increment(1),
@@ -162,16 +162,16 @@ impl Collection {
     }
 }
 
-/// All of them.
+/// All collections of a service.
 pub(crate) struct Collections {
     directory: PathBuf,
     options: OnlineOptions,
     open: ArcSwap<BTreeMap<String, Arc<Collection>>>,
-    /// Held while one is made.
-    making: Mutex<()>,
+    /// Held while a collection is created.
+    creating: Mutex<()>,
 }
 
-/// Names are parts of paths: letters, digits, - and _ only.
+/// Names are used in paths: only letters, digits, - and _ are allowed.
 fn check_name(name: &str) -> Result<()> {
     let is_fine = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-' || byte == b'_';
     if (1..=64).contains(&name.len()) && name.bytes().all(is_fine) {
@@ -181,7 +181,7 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 impl Collections {
-    /// Opens what is there and makes what is wanted.
+    /// Opens the collections that exist and creates those that the settings ask for.
     pub(crate) fn open(settings: &Settings) -> Result<Collections> {
         let collections = Collections {
             directory: settings.directory.clone(),
@@ -191,7 +191,7 @@ impl Collections {
                 memory_rows: settings.memory_rows,
             },
             open: ArcSwap::default(),
-            making: Mutex::default(),
+            creating: Mutex::default(),
         };
         let mut wanted = settings.collections.clone();
         wanted.entry(DEFAULT.to_owned()).or_default();
@@ -202,10 +202,10 @@ impl Collections {
                 wanted.entry(name).or_default();
             }
         }
-        for (name, input) in &wanted {
-            collections.make(name, input).map_err(|error| match error {
+        for (name, wanted) in &wanted {
+            collections.create(name, wanted).map_err(|error| match error {
                 Error::InvalidSetting { .. } | Error::Conflict { .. } => {
-                    // Their settings have no flags.
+                    // These settings have no flags.
                     Error::bad_input(&collections.place(name), error.message(str::to_owned))
                 }
                 other => other,
@@ -218,46 +218,46 @@ impl Collections {
         if name == DEFAULT { self.directory.clone() } else { self.directory.join(COLLECTIONS).join(name) }
     }
 
-    /// Opens a collection, which is made if it is not there; gives whether it was.
-    pub(crate) fn make(&self, name: &str, input: &CollectionInput) -> Result<(Arc<Collection>, bool)> {
+    /// Opens a collection, which is created if it does not exist; returns whether it existed.
+    pub(crate) fn create(&self, name: &str, wanted: &CollectionSettings) -> Result<(Arc<Collection>, bool)> {
         check_name(name)?;
-        let _making = self.making.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(there) = self.open.load().get(name) {
-            input.check_met_by(there.online.config())?;
-            return Ok((Arc::clone(there), true));
+        let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(existing) = self.open.load().get(name) {
+            wanted.check_met_by(existing.online.config())?;
+            return Ok((Arc::clone(existing), true));
         }
-        if self.open.load().len() == MOST {
+        if self.open.load().len() == MOST_COLLECTIONS {
             return Err(Error::conflict(
                 "name",
-                format!("there are {MOST} collections, and no more are served at once"),
+                format!("there are {MOST_COLLECTIONS} collections, and no more are served at once"),
             ));
         }
         let place = self.place(name);
-        let was_there = place.join("manifest.json").exists();
-        if !was_there {
-            Online::create(&place, input.config()?)?;
+        let existed = place.join("manifest.json").exists();
+        if !existed {
+            Online::create(&place, wanted.config()?)?;
         }
         let online = Online::open(&place, self.options)?;
-        input.check_met_by(online.config())?;
+        wanted.check_met_by(online.config())?;
         let collection = Arc::new(Collection::new(name, online));
         let mut all = BTreeMap::clone(&self.open.load());
         all.insert(name.to_owned(), Arc::clone(&collection));
         self.open.store(Arc::new(all));
-        Ok((collection, was_there))
+        Ok((collection, existed))
     }
 
     /// The collection with a name.
     pub(crate) fn get(&self, name: &str) -> std::result::Result<Arc<Collection>, Problem> {
         let found = self.open.load().get(name).cloned();
-        found.ok_or_else(|| Kind::NoSuchCollection.with("make it with PUT /v1/collections/{name}"))
+        found.ok_or_else(|| ProblemKind::NoSuchCollection.with("create it with PUT /v1/collections/{name}"))
     }
 
-    /// All of them, by name.
+    /// All collections, by name.
     pub(crate) fn all(&self) -> Arc<BTreeMap<String, Arc<Collection>>> {
         self.open.load_full()
     }
 
-    /// Writes everything to segments and gives the directories free.
+    /// Writes everything to segments and releases the directories.
     pub(crate) fn close(&self) -> Result<()> {
         let all = self.open.swap(Arc::default());
         let mut last = Ok(());
@@ -269,8 +269,8 @@ impl Collections {
                         last = Err(error);
                     }
                 }
-                // A request was cut off and still holds it; its store has everything.
-                None => tracing::warn!("collection {name} is still in use, and is left as it is"),
+                // A request that was cut off still holds it.
+                None => tracing::warn!("collection {name} is still in use and is not closed; its store has everything"),
             }
         }
         last
@@ -282,7 +282,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_no_part_of_a_path_of_ours_are_refused() {
+    fn names_that_could_leave_the_directory_are_refused() {
         for name in ["news", "a-b_2"] {
             assert!(check_name(name).is_ok(), "{name}");
         }
@@ -292,25 +292,26 @@ mod tests {
     }
 
     #[test]
-    fn a_collection_that_is_there_is_not_made_in_another_way() {
+    fn a_collection_that_exists_keeps_its_settings() {
         let directory = tempfile::tempdir().unwrap();
         let settings = Settings::new(directory.path().to_path_buf());
-        let german = CollectionInput { language: Some("deu".to_owned()), ngram: Some(3), ..CollectionInput::default() };
+        let german =
+            CollectionSettings { language: Some("deu".to_owned()), ngram: Some(3), ..CollectionSettings::default() };
         for round in 0..2 {
             let collections = Collections::open(&settings).unwrap();
-            let (_, was_there) = collections.make("news", &german).unwrap();
-            assert_eq!(was_there, round == 1);
+            let (_, existed) = collections.create("news", &german).unwrap();
+            assert_eq!(existed, round == 1);
             assert!(
-                collections.make("news", &CollectionInput::default()).is_ok(),
-                "nothing is said, so nothing differs"
+                collections.create("news", &CollectionSettings::default()).is_ok(),
+                "no setting is given, so none differs"
             );
-            let other = CollectionInput { ngram: Some(4), ..german.clone() };
-            let refused = collections.make("news", &other).err();
+            let other = CollectionSettings { ngram: Some(4), ..german.clone() };
+            let refused = collections.create("news", &other).err();
             assert!(matches!(&refused, Some(Error::Conflict { setting, .. }) if setting == "ngram"), "{refused:?}");
             assert!(collections.get("other").is_err());
             collections.close().unwrap();
         }
-        let wrong = CollectionInput { radius: Some(5), ..CollectionInput::default() };
+        let wrong = CollectionSettings { radius: Some(5), ..CollectionSettings::default() };
         let settings = Settings { collections: BTreeMap::from([("news".to_owned(), wrong)]), ..settings };
         assert!(Collections::open(&settings).err().unwrap().to_string().contains("news"));
     }

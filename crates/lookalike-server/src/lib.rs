@@ -1,7 +1,7 @@
 //! The online service: have I seen this page?
 //!
-//! HTTP around [`lookalike::online`]: requests become pages and questions for the library, its answers become JSON. No
-//! logic of finding near-duplicates lives here. Start with `routes`: the list of all calls.
+//! HTTP around [`lookalike::online`]: requests become pages and queries for the library, its results become JSON. How
+//! near-duplicates are found is not decided here. Start with `routes`, the list of all calls.
 
 // The macros of utoipa name types by their full paths.
 #![allow(unused_qualifications)]
@@ -22,8 +22,7 @@ mod settings;
 mod telemetry;
 
 pub use access::{Rights, Tokens};
-pub use collections::{CollectionInput, ContentInput};
-pub use problem::Problem;
+pub use collections::{CollectionSettings, ContentScope};
 pub use settings::{Limits, PORT, Settings};
 
 use std::net::SocketAddr;
@@ -44,15 +43,16 @@ use tokio::sync::Semaphore;
 use access_log::AccessLog;
 use collections::Collections;
 use middleware::RequestIds;
-use problem::{Kind, Problem as Refusal};
-use telemetry::{keep_up, metrics_handle};
+use problem::{Problem, ProblemKind};
+use telemetry::{keep_summarising, metrics_handle};
 
 /// What all requests share.
 pub(crate) struct Service {
     settings: Settings,
     collections: OnceLock<Collections>,
+    /// One permit for each request under way.
     permits: Arc<Semaphore>,
-    /// For work that keeps a thread busy for long.
+    /// One permit for each core, for work that keeps a thread busy for long.
     heavy: Semaphore,
     request_ids: RequestIds,
     access_log: Option<Arc<AccessLog>>,
@@ -74,20 +74,27 @@ impl Service {
         }
     }
 
-    /// Waits until one of as many as there are cores is done with heavy work.
-    async fn heavy(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
-        // It is never closed.
-        self.heavy.acquire().await.ok()
+    /// Does work that keeps a thread busy for long; as much at once as there are cores.
+    async fn run_heavy<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _permit = self.heavy.acquire().await.expect("this semaphore is never closed");
+        tokio::task::block_in_place(work)
     }
 
-    fn collections(&self) -> Result<&Collections, Refusal> {
-        self.collections.get().ok_or_else(|| Kind::NotReady.with("the index is being opened; ask /readyz"))
+    fn collections(&self) -> Result<&Collections, Problem> {
+        self.collections
+            .get()
+            .ok_or_else(|| ProblemKind::NotReady.with("the index is still being opened; /readyz says when it is ready"))
     }
 }
 
-/// An answer as JSON.
-fn reply(status: StatusCode, answer: &impl Serialize) -> Response {
-    let mut response = Response::new(Body::from(serde_json::to_vec(answer).unwrap_or_default()));
+/// Serialises a response.
+fn to_json(value: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(value).expect("responses have string keys, and nothing in them fails to serialise")
+}
+
+/// A response with a JSON body.
+fn json(status: StatusCode, value: &impl Serialize) -> Response {
+    let mut response = Response::new(Body::from(to_json(value)));
     *response.status_mut() = status;
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -95,11 +102,11 @@ fn reply(status: StatusCode, answer: &impl Serialize) -> Response {
 
 type Route = MethodRouter<Arc<Service>>;
 
-/// The calls that are about a collection, by the end of their path.
+/// The calls about one collection, by the end of their path.
 fn collection_routes() -> [(&'static str, Route); 8] {
     [
         ("/pages", routing::post(pages::post)),
-        ("/pages/batch", routing::post(pages::batch).get(pages::get).delete(pages::delete)),
+        ("/pages/batch", routing::post(pages::batch::batch).get(pages::get).delete(pages::delete)),
         ("/pages/{id}", routing::get(pages::get).delete(pages::delete)),
         ("/fingerprints/query", routing::post(search::fingerprints)),
         ("/refine", routing::post(search::refine)),
@@ -113,7 +120,7 @@ fn collection_routes() -> [(&'static str, Route); 8] {
 fn routes(service: &Arc<Service>) -> Router {
     let mut router = Router::new()
         .route("/v1/collections", routing::get(operations::list))
-        .route("/v1/collections/{name}", routing::get(operations::show).put(operations::make))
+        .route("/v1/collections/{name}", routing::get(operations::show).put(operations::create))
         .route("/healthz", routing::get(operations::health))
         .route("/readyz", routing::get(operations::ready))
         .route("/metrics", routing::get(operations::metrics))
@@ -123,18 +130,18 @@ fn routes(service: &Arc<Service>) -> Router {
             router.route(&format!("/v1{path}"), route.clone()).route(&format!("/v1/collections/{{name}}{path}"), route);
     }
     let router = router
-        .fallback(async || Kind::NotFound.with("there is no such path; GET /openapi.json lists all"))
+        .fallback(async || ProblemKind::NotFound.with("there is no such path; GET /openapi.json lists them all"))
         .method_not_allowed_fallback(async || {
-            Kind::MethodNotAllowed.with("the header Allow names the methods of this path")
+            ProblemKind::MethodNotAllowed.with("the header Allow lists the methods of this path")
         });
-    middleware::around(router, service).with_state(Arc::clone(service))
+    middleware::wrap(router, service).with_state(Arc::clone(service))
 }
 
-/// Serves until a signal to stop comes (SIGTERM or SIGINT); `tell` hears the address when the index is open.
+/// Serves until SIGTERM or SIGINT arrives; `on_ready` is called with the address when the index is open.
 ///
 /// # Errors
-/// When the settings make no sense, the address is taken, or an index cannot be opened or closed.
-pub fn serve(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result<()> {
+/// When the settings are invalid, the address cannot be used, or an index cannot be opened or closed.
+pub fn serve(settings: Settings, on_ready: impl FnOnce(SocketAddr) + Send) -> Result<()> {
     settings.check()?;
     if let Some(backups) = &settings.backups {
         std::fs::create_dir_all(backups).map_err(Error::io(backups, "create"))?;
@@ -145,13 +152,13 @@ pub fn serve(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result
         runtime.worker_threads(settings.threads);
     }
     let runtime = runtime.enable_all().build().map_err(Error::io(&settings.directory, "serve"))?;
-    let done = runtime.block_on(run(settings, tell));
-    // Whoever was cut off does not keep the process.
+    let done = runtime.block_on(run(settings, on_ready));
+    // Requests that were cut off do not keep the process alive.
     runtime.shutdown_background();
     done
 }
 
-async fn run(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result<()> {
+async fn run(settings: Settings, on_ready: impl FnOnce(SocketAddr) + Send) -> Result<()> {
     let listener = TcpListener::bind(settings.listen)
         .await
         .map_err(|cause| Error::invalid("listen", settings.listen, format!("this address cannot be used: {cause}")))?;
@@ -159,40 +166,34 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result
     let mut signals = signals().map_err(Error::io(&settings.directory, "serve"))?;
     let service = Arc::new(Service::new(settings));
     let log = service.access_log.clone().map(|log| tokio::spawn(AccessLog::keep_writing(log)));
-    let upkeep = service.metrics.clone().map(|metrics| tokio::spawn(keep_up(metrics)));
+    let upkeep = service.metrics.clone().map(|metrics| tokio::spawn(keep_summarising(metrics)));
     let opening = Arc::clone(&service);
     let opening = tokio::task::spawn_blocking(move || {
         let collections = Collections::open(&opening.settings)?;
         for (name, collection) in collections.all().iter() {
             let stats = collection.online.stats();
             tracing::info!("collection {name}: {} rows, config {}", stats.rows, collection.hash());
-            stats.damaged.iter().for_each(|damaged| tracing::warn!("left out: {damaged}"));
+            stats
+                .damaged
+                .iter()
+                .for_each(|damaged| tracing::warn!("collection {name}: damaged and left out: {damaged}"));
         }
-        // Nobody else sets it.
-        let _ = opening.collections.set(collections);
+        opening.collections.set(collections).ok().expect("collections are opened once");
         Ok(())
     });
-    let failed = Arc::new(OnceLock::new());
-    let told = Arc::clone(&failed);
     let stop = async move {
-        let opened = opening.await.unwrap_or_else(|panic| Err(Error::internal(format!("opening the index: {panic}"))));
-        if let Err(error) = opened {
-            let _ = told.set(error);
-            return;
-        }
-        tell(address);
+        opening.await.unwrap_or_else(|panic| Err(Error::internal(format!("opening the index: {panic}"))))?;
+        on_ready(address);
         signals.recv().await;
-        tracing::info!("stopping: what was accepted is finished; a second signal ends at once");
+        tracing::info!("stopping: accepted requests are finished first; a second signal stops at once");
         tokio::spawn(async move {
             signals.recv().await;
-            tracing::warn!("ended at once; what was acknowledged is on disk");
+            tracing::warn!("stopped at once; everything that was acknowledged is on disk");
             std::process::exit(1);
         });
+        Ok(())
     };
-    listen::serve(listener, routes(&service), &service, stop).await;
-    if let Some(error) = Arc::into_inner(failed).and_then(OnceLock::into_inner) {
-        return Err(error);
-    }
+    listen::serve(listener, routes(&service), &service, stop).await?;
     let closing = Arc::clone(&service);
     let closed =
         tokio::task::spawn_blocking(move || closing.collections.get().map_or(Ok(()), Collections::close)).await;
@@ -201,7 +202,7 @@ async fn run(settings: Settings, tell: impl FnOnce(SocketAddr) + Send) -> Result
     closed.unwrap_or_else(|panic| Err(Error::internal(format!("closing the index: {panic}"))))
 }
 
-/// SIGTERM and SIGINT.
+/// The signals that stop the service: SIGTERM and SIGINT.
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
@@ -221,12 +222,12 @@ impl Signals {
     }
 }
 
-/// A connection is a file, and the usual limit is 1,024.
+/// Every connection is an open file, and the usual soft limit is 1,024.
 fn allow_many_files() {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, maximum: limit.maximum });
     if let Err(error) = raised {
-        tracing::warn!("the limit of open files stays as it is: {error}");
+        tracing::warn!("the limit of open files cannot be raised: {error}");
     }
 }

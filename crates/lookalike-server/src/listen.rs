@@ -1,4 +1,4 @@
-//! Connections: taken, cut off when they are slow, finished when the service is stopped.
+//! Connections: accepted, cut off when they are slow, finished when the service stops.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -16,65 +16,66 @@ use tokio_io_timeout::TimeoutStream;
 use crate::Service;
 use crate::settings::Limits;
 
-/// How long nothing is taken after the system refused a connection, for lack of file handles as a rule.
-const PAUSE: Duration = Duration::from_millis(50);
-/// Headers of a request at the most.
+/// How long to wait after the system refused a connection, usually for lack of file handles.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Headers per request.
 const MOST_HEADERS: usize = 100;
 
-/// Serves connections until `stop` is done; then finishes what was accepted.
-pub(crate) async fn serve(
+/// Serves connections until `stop` is done, then finishes accepted requests; returns what `stop` does.
+pub(crate) async fn serve<T>(
     listener: TcpListener,
     router: Router,
     service: &Arc<Service>,
-    stop: impl Future<Output = ()>,
-) {
+    stop: impl Future<Output = T>,
+) -> T {
     let limits = service.settings.limits;
     let graceful = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(limits.connections));
+    let slots = Arc::new(Semaphore::new(limits.connections));
     tokio::pin!(stop);
-    loop {
-        // With all places taken, connections wait in the system's queue.
+    let stopped = loop {
+        // With all slots taken, connections wait in the system's queue.
         let accepted = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (listener.accept().await, place)
+            let slot = Arc::clone(&slots).acquire_owned().await;
+            (listener.accept().await, slot)
         };
         tokio::select! {
             biased;
-            () = &mut stop => break,
-            (accepted, place) = accepted => match accepted {
+            stopped = &mut stop => break stopped,
+            (accepted, slot) = accepted => match accepted {
                 Ok((stream, _)) => {
                     let connection = connection(stream, router.clone(), limits);
                     let connection = graceful.watch(connection);
                     tokio::spawn(async move {
-                        // Clients that break off or are cut off are no news.
+                        // Clients that disconnect or are cut off are not worth a line in the log.
                         let _ = connection.await;
-                        drop(place);
+                        drop(slot);
                     });
                 }
                 Err(error) => {
-                    tracing::warn!("cannot take a connection: {error}");
-                    tokio::time::sleep(PAUSE).await;
+                    tracing::warn!("cannot accept a connection: {error}");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             },
         }
-    }
+    };
     service.is_stopping.store(true, Ordering::Relaxed);
     drop(listener);
     if tokio::time::timeout(limits.stop_time, graceful.shutdown()).await.is_err() {
-        tracing::warn!("requests that were not done in {} seconds are cut off", limits.stop_time.as_secs());
+        tracing::warn!("requests that were not finished in {} seconds are cut off", limits.stop_time.as_secs());
     }
+    stopped
 }
 
-/// Cuts off whoever is slow: to send the head of a request, or anything at all, or to take an answer.
+/// Cuts off clients that are slow to send the head of a request, or to take a response.
 fn connection(
     stream: TcpStream,
     router: Router,
     limits: Limits,
 ) -> impl hyper_util::server::graceful::GracefulConnection<Error = hyper::Error> + Send {
-    // Answers are small; waiting to send more at once only delays them.
+    // Responses are small; waiting to send more at once only delays them.
     let _ = stream.set_nodelay(true);
     let mut stream = TimeoutStream::new(stream);
-    // Whoever has to read has a time of its own: hyper for heads, also of the next request, handlers for bodies.
+    // Reading has limits of its own: hyper's for heads, also that of the next request, the middleware's for bodies.
     stream.set_write_timeout(Some(limits.idle_time));
     http1::Builder::new()
         .timer(TokioTimer::new())

@@ -1,15 +1,17 @@
-//! Around every request: an id, rights, limits, a time, numbers and a line in the log.
+//! What surrounds every request: an id, rights, limits, a time, metrics and a line in the log.
 //!
-//! Headers of every response and panics are layers of [`tower_http`]. The rest is one function, [`guard`]; the layers that
-//! exist for it do something else:
-//! - `tower_http::request_id` takes every id that a client sends, and ours are written to a log; with a check before it, it is
-//!   the same amount of code and takes 0.35 µs longer for each request;
-//! - `tower_http::timeout` answers with an empty body, not with a problem document, and has one time for all routes;
-//! - `tower::limit` releases a permit when the head of a response is there, and a batch goes on after that;
-//! - `tower_http::limit` counts the bytes of a body before it is unpacked, and those of a batch as a whole (`body.rs` does
-//!   not), and `tower_http::decompression` reads only the first member of a gzip body;
-//! - `tower_http::trace` makes a span for every request, and every line is a system call (`access_log.rs` writes many at once);
-//! - `tower_http::validate_request` knows one secret, not two kinds of rights, and does not compare it in constant time.
+//! Panics and the header of every response are layers of [`tower_http`]. The rest is one function, [`guard`], because the
+//! layers that exist for it behave differently:
+//! - `tower_http::request_id` accepts whatever id a client sends, and ours are written to a log; with a check in front of it,
+//!   it is as much code, and costs 0.35 µs more per request;
+//! - `tower_http::timeout` responds with an empty body instead of a problem document, and has one time for all routes;
+//! - `tower::limit` releases a permit with the head of a response, but a batch goes on after that;
+//! - `tower_http::limit` counts compressed bytes, and those of a batch as a whole, and `tower_http::decompression` accepts
+//!   only the first member of a gzip body: `body.rs` does both;
+//! - `tower_http::trace` opens a span for every request, and each line would be a system call: `access_log.rs` writes many
+//!   at once;
+//! - `tower_http::validate_request` knows one secret rather than two kinds of rights, and does not compare it in constant
+//!   time: see `access.rs`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,20 +28,20 @@ use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::Service;
 use crate::access::check_host;
-use crate::problem::{Kind, Problem, internal};
+use crate::problem::{Problem, ProblemKind, internal};
 use crate::telemetry::count_request;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Paths that anybody may ask.
+/// Paths that need no token and no permit.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
-/// How long a backup may take.
+/// Time for a backup, which copies a whole index.
 const BACKUP_TIME: Duration = Duration::from_secs(6 * 3600);
 
-/// Held by a request that is under way.
+/// Held by a request while it is under way.
 pub(crate) type Permit = Arc<tokio::sync::OwnedSemaphorePermit>;
 
-/// Puts everything around the routes; the first layer is the outermost.
-pub(crate) fn around(router: Router<Arc<Service>>, service: &Arc<Service>) -> Router<Arc<Service>> {
+/// Wraps the routes; the first layer is the outermost.
+pub(crate) fn wrap(router: Router<Arc<Service>>, service: &Arc<Service>) -> Router<Arc<Service>> {
     let no_sniffing = HeaderValue::from_static("nosniff");
     router.layer(
         ServiceBuilder::new()
@@ -49,7 +51,7 @@ pub(crate) fn around(router: Router<Arc<Service>>, service: &Arc<Service>) -> Ro
     )
 }
 
-/// Makes ids that no other request has: the time of the start and a number.
+/// Makes unique ids: the time of the start and a number.
 #[derive(Debug)]
 pub(crate) struct RequestIds {
     start: u128,
@@ -58,12 +60,12 @@ pub(crate) struct RequestIds {
 
 impl RequestIds {
     pub(crate) fn new() -> RequestIds {
-        // A clock that is set before 1970 is no worse than another.
+        // A clock set before 1970 does no harm here.
         let start = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros());
         RequestIds { start, next: AtomicU64::new(1) }
     }
 
-    /// The client's own id, if it has one that can be written into a log.
+    /// The id that the client sent, if it is fit for a log; otherwise a new one.
     fn of(&self, request: &Request) -> HeaderValue {
         let is_plain = |byte: &u8| byte.is_ascii_alphanumeric() || b"-_.:/+=".contains(byte);
         match request.headers().get(REQUEST_ID) {
@@ -77,14 +79,13 @@ impl RequestIds {
     }
 }
 
-/// Lets a request through if it may pass and there is room for it; gives it an id and a time, counts it and logs it.
+/// Admits a request, limits its time, counts it and logs it.
 async fn guard(State(service): State<Arc<Service>>, mut request: Request, next: Next) -> Response {
     let start = Instant::now();
     let id = service.request_ids.of(&request);
     let method = request.method().clone();
     let route = request.extensions().get::<MatchedPath>().cloned();
     let logged = service.access_log.as_ref().map(|log| (log, request.uri().clone()));
-    // A copy of a large index takes its time.
     let is_backup = route.as_ref().is_some_and(|route| route.as_str().ends_with("/backup"));
     let limit = if is_backup { BACKUP_TIME } else { service.settings.limits.request_time };
     let mut response = match admit(&service, &mut request) {
@@ -100,13 +101,14 @@ async fn guard(State(service): State<Arc<Service>>, mut request: Request, next: 
     response
 }
 
-/// Waits for a future at most so long.
+/// Gives up on work that takes too long.
 async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Problem> {
-    let late = |_| Kind::Timeout.with(format!("the request was not done after {} seconds", limit.as_secs_f32()));
+    let late =
+        |_| ProblemKind::Timeout.with(format!("the request was not finished after {} seconds", limit.as_secs_f32()));
     tokio::time::timeout(limit, work).await.map_err(late)
 }
 
-/// Whether a request is handed on; whoever gets a permit is one of those that are under way.
+/// Checks whether a request may pass and there is room for it.
 fn admit(service: &Service, request: &mut Request) -> Result<Option<Permit>, Problem> {
     if OPEN.contains(&request.uri().path()) {
         return Ok(None);
@@ -117,11 +119,12 @@ fn admit(service: &Service, request: &mut Request) -> Result<Option<Permit>, Pro
     let rights = service.settings.tokens.rights(request.headers())?;
     request.extensions_mut().insert(rights);
     let permit = Arc::clone(&service.permits).try_acquire_owned().map_err(|_| {
-        Kind::TooBusy.with("as many requests as this service takes at once are under way; try again in a moment")
+        ProblemKind::TooBusy
+            .with("the service is already handling as many requests as it accepts; try again in a moment")
     })?;
     let permit = Arc::new(permit);
     if request.uri().path().ends_with("/batch") {
-        // It goes on when the answer has begun.
+        // Its response goes on after its head is there.
         request.extensions_mut().insert(Arc::clone(&permit));
     }
     Ok(Some(permit))

@@ -1,4 +1,4 @@
-//! The description of all calls, made from the code.
+//! The OpenAPI description of all calls, made from the code.
 
 use std::sync::LazyLock;
 
@@ -15,11 +15,11 @@ use crate::{operations, pages, search};
 #[openapi(
     info(
         title = "lookalike",
-        description = "Have I seen this page? Paths under /v1 are about the collection `default`; the same paths under /v1/collections/{name} are about any other.",
+        description = "Have I seen this page? Paths under /v1 refer to the collection `default`; the same paths under /v1/collections/{name} refer to any other.",
     ),
     paths(
         pages::post,
-        pages::batch,
+        pages::batch::batch,
         pages::get,
         pages::delete,
         search::fingerprints,
@@ -29,7 +29,7 @@ use crate::{operations, pages, search};
         operations::stats,
         operations::list,
         operations::show,
-        operations::make,
+        operations::create,
         operations::health,
         operations::ready,
         operations::metrics,
@@ -46,7 +46,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let problem = || {
         let content = Content::new(Some(RefOr::<utoipa::openapi::Schema>::Ref(Ref::from_schema_name("Problem"))));
         ResponseBuilder::new()
-            .description("What went wrong, and what to do")
+            .description("What went wrong, and what to do about it")
             .content("application/problem+json", content)
             .build()
     };
@@ -64,7 +64,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
                 .name("name")
                 .parameter_in(ParameterIn::Path)
                 .required(Required::True)
-                .description(Some("The collection"))
+                .description(Some("The name of the collection"))
                 .schema(Some(ObjectBuilder::new().schema_type(Type::String)))
                 .build();
             operation.parameters.get_or_insert_default().insert(0, RefOr::T(name));
@@ -74,7 +74,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     }
     let scheme = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     document.components.get_or_insert_default().security_schemes.insert("token".to_owned(), RefOr::T(scheme));
-    // A token is needed only where the service has some.
+    // A token is needed only if the service has any.
     document.security =
         Some(vec![SecurityRequirement::default(), SecurityRequirement::new("token", Vec::<String>::new())]);
     document
@@ -85,7 +85,8 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = &mut Operation> {
 }
 
 pub(crate) async fn show() -> Response {
-    static TEXT: LazyLock<String> = LazyLock::new(|| serde_json::to_string(&document()).unwrap_or_default());
+    static TEXT: LazyLock<String> =
+        LazyLock::new(|| serde_json::to_string(&document()).expect("a description has string keys only"));
     let mut response = TEXT.as_str().into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
@@ -98,7 +99,7 @@ mod tests {
     use super::*;
     use crate::collection_routes;
 
-    /// All paths of the router, but for the one that shows this description.
+    /// All paths of the router except that of this description.
     fn paths() -> BTreeSet<String> {
         let others = ["/v1/collections", "/v1/collections/{name}", "/healthz", "/readyz", "/metrics"];
         let of_collections = collection_routes().map(|(path, _)| path);

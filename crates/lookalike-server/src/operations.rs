@@ -1,56 +1,56 @@
-//! For whoever runs the service: collections, backups, numbers, probes.
+//! Running the service: collections, statistics, backups, probes, metrics.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::{Instant, SystemTime};
 
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
+use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use crate::access::Rights;
-use crate::body;
-use crate::collections::{Collection, CollectionInput};
-use crate::problem::{Kind, Problem, internal};
-use crate::request::{Chosen, PathName};
+use crate::body::{self, JsonBody};
+use crate::collections::{Collection, CollectionSettings};
+use crate::problem::{Problem, ProblemKind, internal};
+use crate::request::{CollectionName, TargetCollection, WriteAccess};
 use crate::telemetry::publish;
-use crate::{Service, reply};
+use crate::{Service, json};
 
 /// A collection
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CollectionAnswer {
+pub(crate) struct CollectionResponse {
     name: String,
     /// How its pages are read and compared; null if it holds fingerprints that were made elsewhere
-    config: Option<CollectionInput>,
-    /// Stands for all that decides a fingerprint; send it as the header Lookalike-Config to be refused by a collection with another one
+    config: Option<CollectionSettings>,
+    /// A hash of everything that decides a fingerprint; a request with another hash in the header Lookalike-Config is refused
     config_hash: String,
-    /// Rows; those that were deleted count until they are merged away
+    /// Rows; deleted ones count until they are merged away
     rows: u64,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct CollectionsAnswer {
-    collections: Vec<CollectionAnswer>,
+pub(crate) struct CollectionsResponse {
+    collections: Vec<CollectionResponse>,
 }
 
-fn collection_answer(collection: &Collection) -> CollectionAnswer {
-    CollectionAnswer {
+fn collection_response(collection: &Collection) -> CollectionResponse {
+    CollectionResponse {
         name: collection.name.clone(),
-        config: CollectionInput::of(collection.online.config()),
+        config: CollectionSettings::of(collection.online.config()),
         config_hash: collection.hash(),
         rows: collection.online.stats().rows,
     }
 }
 
 /// All collections
-#[utoipa::path(get, path = "/v1/collections", tag = "operations", responses((status = 200, body = CollectionsAnswer)))]
+#[utoipa::path(get, path = "/v1/collections", tag = "operations", responses((status = 200, body = CollectionsResponse)))]
 pub(crate) async fn list(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
     let all = service.collections()?.all();
-    let collections = all.values().map(|collection| collection_answer(collection)).collect();
-    Ok(reply(StatusCode::OK, &CollectionsAnswer { collections }))
+    let collections = all.values().map(|collection| collection_response(collection)).collect();
+    Ok(json(StatusCode::OK, &CollectionsResponse { collections }))
 }
 
 /// A collection
@@ -58,45 +58,43 @@ pub(crate) async fn list(State(service): State<Arc<Service>>) -> Result<Response
     get,
     path = "/v1/collections/{name}",
     tag = "operations",
-    params(("name" = String, Path, description = "Its name")),
-    responses((status = 200, body = CollectionAnswer))
+    params(CollectionName),
+    responses((status = 200, body = CollectionResponse))
 )]
-pub(crate) async fn show(Chosen(collection): Chosen) -> Result<Response, Problem> {
-    Ok(reply(StatusCode::OK, &collection_answer(&collection)))
+pub(crate) async fn show(TargetCollection(collection): TargetCollection) -> Result<Response, Problem> {
+    Ok(json(StatusCode::OK, &collection_response(&collection)))
 }
 
-/// Makes a collection; nothing happens if it is there and is made in this way
+/// Creates a collection; does nothing if it exists with these settings
 #[utoipa::path(
     put,
     path = "/v1/collections/{name}",
     tag = "operations",
-    params(("name" = String, Path, description = "Its name: 1 to 64 lower-case letters, digits, - and _")),
-    request_body(content = CollectionInput, content_type = "application/json"),
-    responses((status = 200, body = CollectionAnswer, description = "It was there"), (status = 201, body = CollectionAnswer, description = "It is made"))
+    params(CollectionName),
+    request_body(content = CollectionSettings, content_type = "application/json"),
+    responses((status = 200, body = CollectionResponse, description = "It existed"), (status = 201, body = CollectionResponse, description = "It was created"))
 )]
-pub(crate) async fn make(
+pub(crate) async fn create(
     State(service): State<Arc<Service>>,
-    rights: Rights,
-    PathName(name): PathName,
-    request: Request,
+    _: WriteAccess,
+    CollectionName(name): CollectionName,
+    JsonBody(bytes): JsonBody,
 ) -> Result<Response, Problem> {
-    rights.to_write()?;
-    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
-    let input: CollectionInput = body::parse(&bytes)?;
-    let (collection, was_there) =
-        tokio::task::block_in_place(|| service.collections()?.make(&name, &input).map_err(Problem::from))?;
-    let status = if was_there { StatusCode::OK } else { StatusCode::CREATED };
-    Ok(reply(status, &collection_answer(&collection)))
+    let wanted: CollectionSettings = body::parse(&bytes)?;
+    let collections = service.collections()?;
+    let (collection, existed) = tokio::task::block_in_place(|| collections.create(&name, &wanted))?;
+    let status = if existed { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(json(status, &collection_response(&collection)))
 }
 
-/// A collection in numbers
+/// Statistics of a collection
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct StatsAnswer {
+pub(crate) struct StatsResponse {
     collection: String,
     config_hash: String,
-    /// Rows; those that were deleted count until they are merged away
+    /// Rows; deleted ones count until they are merged away
     rows: u64,
-    /// Rows that are in memory, and on disk in the store
+    /// Rows in memory; on disk they are in the store
     rows_in_memory: u64,
     segments: usize,
     segments_in_memory: usize,
@@ -106,27 +104,27 @@ pub(crate) struct StatsAnswer {
     last_change: u64,
     /// The number of the last change that is in segments
     covered: u64,
-    /// Groups of changes that were synced since the start
+    /// Groups of changes synced since the start
     groups: u64,
-    /// Pages in them
+    /// Pages in those groups
     grouped: u64,
     sync_seconds: f64,
     merges: u64,
     merge_seconds: f64,
-    /// How often the store was opened anew after it had failed
+    /// How often the store was reopened after a failure
     reopened: u64,
-    /// What is wrong; nothing, if all is well
+    /// What is wrong; empty if all is well
     problems: Vec<String>,
 }
 
-/// A collection in numbers
-#[utoipa::path(get, path = "/v1/stats", tag = "operations", responses((status = 200, body = StatsAnswer)))]
-pub(crate) async fn stats(Chosen(collection): Chosen) -> Result<Response, Problem> {
+/// Statistics of a collection
+#[utoipa::path(get, path = "/v1/stats", tag = "operations", responses((status = 200, body = StatsResponse)))]
+pub(crate) async fn stats(TargetCollection(collection): TargetCollection) -> Result<Response, Problem> {
     let stats = collection.online.stats();
     let mut problems = stats.damaged;
     problems.extend(stats.failed);
     problems.extend(stats.merging.failed.map(|failed| format!("merging: {failed}")));
-    let answer = StatsAnswer {
+    let response = StatsResponse {
         collection: collection.name.clone(),
         config_hash: collection.hash(),
         rows: stats.rows,
@@ -145,45 +143,45 @@ pub(crate) async fn stats(Chosen(collection): Chosen) -> Result<Response, Proble
         reopened: stats.reopened,
         problems,
     };
-    Ok(reply(StatusCode::OK, &answer))
+    Ok(json(StatusCode::OK, &response))
 }
 
-/// A copy that was made
+/// A backup that was made
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct BackupAnswer {
-    /// Its name in the directory of backups
+pub(crate) struct BackupResponse {
+    /// Its name in the backup directory
     name: String,
     rows: u64,
     pages: u64,
     seconds: f64,
 }
 
-/// Writes a consistent copy of a collection into the directory of backups
-#[utoipa::path(post, path = "/v1/backup", tag = "operations", responses((status = 201, body = BackupAnswer)))]
+/// Writes a consistent copy of a collection into the backup directory
+#[utoipa::path(post, path = "/v1/backup", tag = "operations", responses((status = 201, body = BackupResponse)))]
 pub(crate) async fn backup(
     State(service): State<Arc<Service>>,
-    Chosen(collection): Chosen,
-    rights: Rights,
+    TargetCollection(collection): TargetCollection,
+    _: WriteAccess,
 ) -> Result<Response, Problem> {
-    rights.to_write()?;
     let Some(directory) = service.settings.backups.clone() else {
-        return Err(Kind::Conflict.with("no directory of backups is configured; start the service with --backups DIR"));
+        return Err(ProblemKind::Conflict.with("the service has no backup directory; start it with one"));
     };
     let start = Instant::now();
     let name = format!("{}-{}", collection.name, stamp(SystemTime::now()));
     let place = directory.join(&name);
-    // Goes on in its thread if the client has had enough of waiting.
+    // It goes on in its thread if the client disconnects.
     let copied = tokio::task::spawn_blocking(move || collection.online.backup(&place)).await;
     let copied = copied.map_err(|_| internal())?;
     let copied = copied.map_err(|error| {
         if error.is_usage() {
-            Kind::Conflict.with("a backup of this collection is being made, or was made this second")
+            ProblemKind::Conflict.with("a backup of this collection is under way, or was made within the same second")
         } else {
             error.into()
         }
     })?;
-    let answer = BackupAnswer { name, rows: copied.rows, pages: copied.pages, seconds: start.elapsed().as_secs_f64() };
-    Ok(reply(StatusCode::CREATED, &answer))
+    let response =
+        BackupResponse { name, rows: copied.rows, pages: copied.pages, seconds: start.elapsed().as_secs_f64() };
+    Ok(json(StatusCode::CREATED, &response))
 }
 
 /// A time as in `20261116T081500Z`.
@@ -191,29 +189,29 @@ fn stamp(time: SystemTime) -> String {
     DateTime::<Utc>::from(time).format("%Y%m%dT%H%M%SZ").to_string()
 }
 
-/// Whether the process lives
+/// Whether the process is alive
 #[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
 pub(crate) async fn health() -> &'static str {
     "ok\n"
 }
 
-/// Whether the index can be asked
+/// Whether the service is ready for requests
 #[utoipa::path(get, path = "/readyz", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
 pub(crate) async fn ready(State(service): State<Arc<Service>>) -> Result<&'static str, Problem> {
     service.collections()?;
     if service.is_stopping.load(Ordering::Relaxed) {
-        return Err(Kind::NotReady.with("the service is being stopped"));
+        return Err(ProblemKind::NotReady.with("the service is shutting down"));
     }
     Ok("ready\n")
 }
 
-/// Numbers for Prometheus
+/// Metrics for Prometheus
 #[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
 pub(crate) async fn metrics(State(service): State<Arc<Service>>) -> Response {
     if let Ok(collections) = service.collections() {
         collections.all().values().for_each(|collection| publish(collection));
     }
-    let text = service.metrics.as_ref().map(metrics_exporter_prometheus::PrometheusHandle::render).unwrap_or_default();
+    let text = service.metrics.as_ref().map_or_else(String::new, PrometheusHandle::render);
     let mut response = text.into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"));
     response

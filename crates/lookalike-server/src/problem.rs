@@ -1,4 +1,4 @@
-//! Errors as clients get them: `application/problem+json` (RFC 9457) with a type that does not change.
+//! Errors as clients see them: `application/problem+json` (RFC 9457) with a type that does not change.
 
 use std::borrow::Cow;
 
@@ -11,22 +11,22 @@ use utoipa::ToSchema;
 
 /// What went wrong.
 #[derive(Debug, Clone, Serialize, ToSchema)]
-pub struct Problem {
+pub(crate) struct Problem {
     /// The kind of problem: `urn:lookalike:` and a name that does not change
     #[serde(rename = "type")]
-    pub kind: String,
-    /// The kind in words
-    pub title: &'static str,
+    pub(crate) kind: String,
+    /// The kind of problem in words
+    pub(crate) title: &'static str,
     /// The HTTP status
     #[schema(minimum = 400, maximum = 599)]
-    pub status: u16,
-    /// What exactly, and what to do about it
-    pub detail: Cow<'static, str>,
+    pub(crate) status: u16,
+    /// What exactly went wrong, and what to do about it
+    pub(crate) detail: Cow<'static, str>,
 }
 
-/// The kinds.
+/// Each has a name that does not change, an HTTP status and a title.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ProblemKind {
     BadRequest,
     BadJson,
     BadField,
@@ -47,54 +47,58 @@ pub(crate) enum Kind {
     StorageFull,
 }
 
-impl Kind {
+impl ProblemKind {
     #[cfg(test)]
-    pub(crate) const ALL: [Kind; 18] = [
-        Kind::BadRequest,
-        Kind::BadJson,
-        Kind::BadField,
-        Kind::Unauthorized,
-        Kind::Forbidden,
-        Kind::NotFound,
-        Kind::NoSuchCollection,
-        Kind::MethodNotAllowed,
-        Kind::Timeout,
-        Kind::Conflict,
-        Kind::TooLarge,
-        Kind::UnsupportedMedia,
-        Kind::Internal,
-        Kind::TooBusy,
-        Kind::NotReady,
-        Kind::StoreFailed,
-        Kind::ReadOnly,
-        Kind::StorageFull,
+    pub(crate) const ALL: [ProblemKind; 18] = [
+        Self::BadRequest,
+        Self::BadJson,
+        Self::BadField,
+        Self::Unauthorized,
+        Self::Forbidden,
+        Self::NotFound,
+        Self::NoSuchCollection,
+        Self::MethodNotAllowed,
+        Self::Timeout,
+        Self::Conflict,
+        Self::TooLarge,
+        Self::UnsupportedMedia,
+        Self::Internal,
+        Self::TooBusy,
+        Self::NotReady,
+        Self::StoreFailed,
+        Self::ReadOnly,
+        Self::StorageFull,
     ];
 
-    /// Name, status and words.
-    pub(crate) fn parts(self) -> (&'static str, StatusCode, &'static str) {
+    /// Name, status and title.
+    fn parts(self) -> (&'static str, StatusCode, &'static str) {
         match self {
-            Kind::BadRequest => ("bad-request", StatusCode::BAD_REQUEST, "The request cannot be understood"),
-            Kind::BadJson => ("bad-json", StatusCode::BAD_REQUEST, "The body is not the JSON that is expected"),
-            Kind::BadField => ("bad-field", StatusCode::UNPROCESSABLE_ENTITY, "A value is outside what is allowed"),
-            Kind::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A token is needed"),
-            Kind::Forbidden => ("forbidden", StatusCode::FORBIDDEN, "This is not allowed"),
-            Kind::NotFound => ("not-found", StatusCode::NOT_FOUND, "There is no such thing"),
-            Kind::NoSuchCollection => ("no-such-collection", StatusCode::NOT_FOUND, "There is no such collection"),
-            Kind::MethodNotAllowed => {
-                ("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not take this method")
+            Self::BadRequest => ("bad-request", StatusCode::BAD_REQUEST, "The request cannot be understood"),
+            Self::BadJson => ("bad-json", StatusCode::BAD_REQUEST, "The body is not the expected JSON"),
+            Self::BadField => ("bad-field", StatusCode::UNPROCESSABLE_ENTITY, "A value is not allowed"),
+            Self::Unauthorized => ("unauthorized", StatusCode::UNAUTHORIZED, "A valid token is required"),
+            Self::Forbidden => ("forbidden", StatusCode::FORBIDDEN, "This is not allowed"),
+            Self::NotFound => ("not-found", StatusCode::NOT_FOUND, "Not found"),
+            Self::NoSuchCollection => ("no-such-collection", StatusCode::NOT_FOUND, "There is no such collection"),
+            Self::MethodNotAllowed => {
+                ("method-not-allowed", StatusCode::METHOD_NOT_ALLOWED, "The path does not support this method")
             }
-            Kind::Timeout => ("timeout", StatusCode::REQUEST_TIMEOUT, "The request took too long"),
-            Kind::Conflict => ("conflict", StatusCode::CONFLICT, "This does not fit what is there"),
-            Kind::TooLarge => ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The request is too large"),
-            Kind::UnsupportedMedia => {
-                ("unsupported-media", StatusCode::UNSUPPORTED_MEDIA_TYPE, "The body is of a kind that is not read")
+            Self::Timeout => ("timeout", StatusCode::REQUEST_TIMEOUT, "The request took too long"),
+            Self::Conflict => ("conflict", StatusCode::CONFLICT, "The request conflicts with what exists"),
+            Self::TooLarge => ("too-large", StatusCode::PAYLOAD_TOO_LARGE, "The request is too large"),
+            Self::UnsupportedMedia => (
+                "unsupported-media",
+                StatusCode::UNSUPPORTED_MEDIA_TYPE,
+                "The type or encoding of the body is not supported",
+            ),
+            Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong in the server"),
+            Self::TooBusy => ("too-busy", StatusCode::SERVICE_UNAVAILABLE, "The service is overloaded"),
+            Self::NotReady => ("not-ready", StatusCode::SERVICE_UNAVAILABLE, "The service is not ready"),
+            Self::StoreFailed => {
+                ("store-failed", StatusCode::SERVICE_UNAVAILABLE, "Nothing can be stored at the moment")
             }
-            Kind::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong in the server"),
-            Kind::TooBusy => ("too-busy", StatusCode::SERVICE_UNAVAILABLE, "Too much is going on"),
-            Kind::NotReady => ("not-ready", StatusCode::SERVICE_UNAVAILABLE, "The index is still being opened"),
-            Kind::StoreFailed => ("store-failed", StatusCode::SERVICE_UNAVAILABLE, "Nothing can be stored now"),
-            Kind::ReadOnly => ("read-only", StatusCode::SERVICE_UNAVAILABLE, "Nothing is stored here"),
-            Kind::StorageFull => ("storage-full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
+            Self::ReadOnly => ("read-only", StatusCode::SERVICE_UNAVAILABLE, "The collection is read-only"),
+            Self::StorageFull => ("storage-full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
         }
     }
 
@@ -105,13 +109,15 @@ impl Kind {
 }
 
 impl From<Error> for Problem {
-    /// Clients name no files, so where something lies, and what is wrong with it, is for the log.
+    /// Clients do not name files: paths, and what is wrong with them, go to the log only.
     fn from(error: Error) -> Problem {
         match error {
-            Error::InvalidSetting { .. } | Error::Usage(_) => Kind::BadField.with(error.message(str::to_owned)),
-            Error::Conflict { .. } => Kind::Conflict.with(error.message(str::to_owned)),
-            Error::Overloaded => Kind::TooBusy.with("too many pages are waiting to be stored; try again in a moment"),
-            Error::ReadOnly { reason, .. } => Kind::ReadOnly.with(reason),
+            Error::InvalidSetting { .. } | Error::Usage(_) => ProblemKind::BadField.with(error.message(str::to_owned)),
+            Error::Conflict { .. } => ProblemKind::Conflict.with(error.message(str::to_owned)),
+            Error::Overloaded => {
+                ProblemKind::TooBusy.with("too many pages are waiting to be stored; try again in a moment")
+            }
+            Error::ReadOnly { reason, .. } => ProblemKind::ReadOnly.with(reason),
             Error::StoreFull { .. } => storage_full(),
             Error::Io { ref cause, .. } if cause.kind() == std::io::ErrorKind::StorageFull => {
                 log(&error);
@@ -119,11 +125,11 @@ impl From<Error> for Problem {
             }
             Error::Store { .. } => {
                 log(&error);
-                Kind::StoreFailed.with("the store has failed; it is opened again when the next page comes")
+                ProblemKind::StoreFailed.with("the store has failed; it is reopened when the next page arrives")
             }
             Error::IndexLocked { .. } => {
                 log(&error);
-                Kind::Conflict.with("another program is writing to this collection; wait until it has stopped")
+                ProblemKind::Conflict.with("another program is writing to this collection; wait until it has stopped")
             }
             _ => {
                 log(&error);
@@ -133,13 +139,18 @@ impl From<Error> for Problem {
     }
 }
 
-/// A fault on this side, which the log explains.
+/// A fault of ours; the log explains it.
 pub(crate) fn internal() -> Problem {
-    Kind::Internal.with("this is a fault of the server; its log says more")
+    ProblemKind::Internal.with("this is a fault of the server; see its log")
+}
+
+/// What was accepted and not stored yet is dropped.
+pub(crate) fn shutting_down() -> Problem {
+    ProblemKind::StoreFailed.with("the service is shutting down")
 }
 
 fn storage_full() -> Problem {
-    Kind::StorageFull.with("there is no space left to store anything; pages can still be looked up")
+    ProblemKind::StorageFull.with("there is no space left to store anything; pages can still be looked up")
 }
 
 /// Writes an error to the log, with everything that caused it.
@@ -147,13 +158,13 @@ fn log(error: &Error) {
     tracing::error!(error = error as &dyn std::error::Error, "a request failed");
 }
 
-/// Seconds after which it is worth trying again.
+/// Seconds after which it is worth retrying.
 const RETRY_SECONDS: HeaderValue = HeaderValue::from_static("1");
 
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
-        let mut response = Response::new(Body::from(serde_json::to_vec(&self).unwrap_or_default()));
-        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = Response::new(Body::from(crate::to_json(&self)));
+        let status = StatusCode::from_u16(self.status).expect("the status is that of a kind of problem");
         *response.status_mut() = status;
         let headers = response.headers_mut();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
@@ -173,10 +184,10 @@ mod tests {
 
     #[test]
     fn every_kind_has_a_name_of_its_own_and_a_status_of_an_error() {
-        let names: std::collections::HashSet<_> = Kind::ALL.iter().map(|kind| kind.parts().0).collect();
-        assert_eq!(names.len(), Kind::ALL.len());
-        assert!(Kind::ALL.iter().all(|kind| kind.parts().1.as_u16() >= 400));
-        assert_eq!(Kind::StorageFull.with("").kind, "urn:lookalike:storage-full");
+        let names: std::collections::HashSet<_> = ProblemKind::ALL.iter().map(|kind| kind.parts().0).collect();
+        assert_eq!(names.len(), ProblemKind::ALL.len());
+        assert!(ProblemKind::ALL.iter().all(|kind| kind.parts().1.as_u16() >= 400));
+        assert_eq!(ProblemKind::StorageFull.with("").kind, "urn:lookalike:storage-full");
     }
 
     #[test]
@@ -190,10 +201,10 @@ mod tests {
             (Error::StoreFull { path: place.into() }, 507, "no space left"),
             (io(std::io::ErrorKind::StorageFull), 507, "no space left"),
             (Error::IndexLocked { path: place.into() }, 409, "another program"),
-            (io(std::io::ErrorKind::PermissionDenied), 500, "its log says more"),
-            (Error::bad_input(place, "is not a directory"), 500, "its log says more"),
-            (Error::corrupt(place, "a checksum is wrong"), 500, "its log says more"),
-            (Error::internal("a page without an id"), 500, "its log says more"),
+            (io(std::io::ErrorKind::PermissionDenied), 500, "see its log"),
+            (Error::bad_input(place, "is not a directory"), 500, "see its log"),
+            (Error::corrupt(place, "a checksum is wrong"), 500, "see its log"),
+            (Error::internal("a page without an id"), 500, "see its log"),
         ] {
             let problem = Problem::from(error);
             assert_eq!(problem.status, status, "{problem:?}");

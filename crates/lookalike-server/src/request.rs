@@ -1,69 +1,81 @@
-//! What handlers take from a request.
+//! What handlers take from a request; `body.rs` has the bodies.
 
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
 use serde::de::DeserializeOwned;
+use utoipa::IntoParams;
 
 use crate::Service;
 use crate::access::Rights;
 use crate::collections::{Collection, DEFAULT};
-use crate::problem::{Kind, Problem};
+use crate::problem::{Problem, ProblemKind};
 
-/// A header in which a client says which config it means.
-pub(crate) const CONFIG_HEADER: &str = "lookalike-config";
+/// The header in which a client says which config it expects.
+const CONFIG_HEADER: &str = "lookalike-config";
 
 /// The collection that a request is about.
-pub(crate) struct Chosen(pub(crate) Arc<Collection>);
+pub(crate) struct TargetCollection(pub(crate) Arc<Collection>);
 
-impl FromRequestParts<Arc<Service>> for Chosen {
+impl FromRequestParts<Arc<Service>> for TargetCollection {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<Chosen, Problem> {
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<TargetCollection, Problem> {
         let name = path_parameter(parts, service, "name").await?;
         let collection = service.collections()?.get(name.as_deref().unwrap_or(DEFAULT))?;
-        if let Some(meant) = parts.headers.get(CONFIG_HEADER) {
+        if let Some(expected) = parts.headers.get(CONFIG_HEADER) {
             let hash = collection.hash();
-            if meant.as_bytes() != hash.as_bytes() {
-                return Err(Kind::Conflict
-                    .with(format!("the config of this collection has the hash {hash}, and another was meant")));
+            if expected.as_bytes() != hash.as_bytes() {
+                let reason =
+                    format!("this collection has the config hash {hash}, not that of the header Lookalike-Config");
+                return Err(ProblemKind::Conflict.with(reason));
             }
         }
-        Ok(Chosen(collection))
+        Ok(TargetCollection(collection))
+    }
+}
+
+/// The name of a collection in the path.
+#[derive(IntoParams)]
+#[into_params(names("name"), parameter_in = Path)]
+pub(crate) struct CollectionName(
+    /// The name of the collection: 1 to 64 lower-case letters, digits, - and _
+    pub(crate) String,
+);
+
+impl FromRequestParts<Arc<Service>> for CollectionName {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<CollectionName, Problem> {
+        Ok(CollectionName(path_parameter(parts, service, "name").await?.unwrap_or_else(|| DEFAULT.to_owned())))
+    }
+}
+
+/// The id of a page in the path.
+#[derive(IntoParams)]
+#[into_params(names("id"), parameter_in = Path)]
+pub(crate) struct PageId(
+    /// The id, percent-encoded
+    pub(crate) String,
+);
+
+impl FromRequestParts<Arc<Service>> for PageId {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<PageId, Problem> {
+        // The path of batches is also that of a page with this id.
+        Ok(PageId(path_parameter(parts, service, "id").await?.unwrap_or_else(|| "batch".to_owned())))
     }
 }
 
 async fn path_parameter(parts: &mut Parts, service: &Arc<Service>, wanted: &str) -> Result<Option<String>, Problem> {
     let parameters = RawPathParams::from_request_parts(parts, service).await;
-    let parameters = parameters.map_err(|_| Kind::BadRequest.with("the path is not UTF-8 when it is decoded"))?;
+    let parameters = parameters.map_err(|_| ProblemKind::BadRequest.with("the decoded path is not UTF-8"))?;
     Ok(parameters.iter().find(|(name, _)| *name == wanted).map(|(_, value)| value.to_owned()))
 }
 
-/// The name of a collection in the path.
-pub(crate) struct PathName(pub(crate) String);
-
-impl FromRequestParts<Arc<Service>> for PathName {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<PathName, Problem> {
-        Ok(PathName(path_parameter(parts, service, "name").await?.unwrap_or_else(|| DEFAULT.to_owned())))
-    }
-}
-
-/// The id of a page in the path.
-pub(crate) struct PathId(pub(crate) String);
-
-impl FromRequestParts<Arc<Service>> for PathId {
-    type Rejection = Problem;
-
-    async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<PathId, Problem> {
-        // The path of batches is that of a page with this name, too.
-        Ok(PathId(path_parameter(parts, service, "id").await?.unwrap_or_else(|| "batch".to_owned())))
-    }
-}
-
-/// What stands behind the question mark.
+/// The query string. Unlike axum's own extractor, it rejects with a problem document.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
@@ -72,27 +84,22 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Query<T>, Problem> {
         match axum::extract::Query::try_from_uri(&parts.uri) {
             Ok(axum::extract::Query(query)) => Ok(Query(query)),
-            Err(cause) => Err(Kind::BadRequest.with(cause.body_text())),
+            Err(cause) => Err(ProblemKind::BadRequest.with(cause.body_text())),
         }
     }
 }
 
-impl<S: Send + Sync> FromRequestParts<S> for Rights {
+/// Refuses clients that may only read.
+pub(crate) struct WriteAccess;
+
+impl<S: Send + Sync> FromRequestParts<S> for WriteAccess {
     type Rejection = Problem;
 
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Rights, Problem> {
-        // Set for every request before it is handed on.
-        parts.extensions.get().copied().ok_or_else(|| Kind::Unauthorized.with("no rights"))
-    }
-}
-
-impl Rights {
-    /// Refuses whoever may only ask.
-    pub(crate) fn to_write(self) -> Result<(), Problem> {
-        if self == Rights::Write {
-            Ok(())
-        } else {
-            Err(Kind::Forbidden.with("this token allows to ask, not to change anything"))
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<WriteAccess, Problem> {
+        let rights = parts.extensions.get::<Rights>().expect("the middleware sets the rights of every request");
+        match rights {
+            Rights::Write => Ok(WriteAccess),
+            Rights::Read => Err(ProblemKind::Forbidden.with("this token allows reading only")),
         }
     }
 }

@@ -1,61 +1,70 @@
-//! Questions that need no stored page: fingerprints, lists of results, two pages.
+//! Fingerprints, lists of search results, pairs of pages: nothing here is stored.
 
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::extract::{Request, State};
+use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
 use lookalike::config::Method;
+use lookalike::error::Error;
 use lookalike::job::compare::compare;
 use lookalike::refine::{Refiner, Relation};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::body::{self, Object};
-use crate::pages::{PageInput, PageSchema};
-use crate::problem::{Kind, Problem};
-use crate::request::Chosen;
-use crate::{Service, reply};
+use crate::body::{self, JsonBody, Object};
+use crate::pages::{PageInput, PageSchema, hex};
+use crate::problem::{Problem, ProblemKind};
+use crate::request::TargetCollection;
+use crate::{Service, json};
 
-/// Fingerprints of one question at the most.
+/// Fingerprints per request.
 const MOST_FINGERPRINTS: usize = 10_000;
-/// Rows for each at the most.
+/// Matches per fingerprint.
 const MOST_MATCHES: usize = 1000;
 const DEFAULT_MATCHES: usize = 100;
-/// Rows of an answer at the most.
-const MOST_ROWS: usize = 100_000;
-/// Results of a list at the most.
+/// Matches per response.
+const MOST_MATCHES_IN_ALL: usize = 100_000;
+/// Results per list.
 const MOST_RESULTS: usize = 1000;
+
+/// Refuses lists that are empty or too long.
+fn check_count(field: &str, count: usize, most: usize) -> Result<(), Problem> {
+    if (1..=most).contains(&count) {
+        return Ok(());
+    }
+    Err(ProblemKind::BadField.with(format!("{field} must have 1 to {most} items, not {count}")))
+}
 
 /// Fingerprints to look for
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FingerprintsInput<'a> {
-    /// 16 hex digits each
+    /// Each of 16 hex digits
     #[serde(borrow)]
     #[schema(min_items = 1, max_items = 10_000, value_type = Vec<String>, pattern = "^[0-9a-fA-F]{16}$")]
     fingerprints: Vec<Cow<'a, str>>,
-    /// Differing bits, at most those of the collection, which are the default
+    /// Differing bits; at most the radius of the collection, which is the default
     #[schema(minimum = 0, maximum = 10)]
     radius: Option<u32>,
-    /// Rows named for each fingerprint
+    /// Matches returned per fingerprint
     #[schema(minimum = 0, maximum = 1000, default = 100)]
     limit: Option<usize>,
 }
 
-/// Rows near each fingerprint, in the order of the question
+/// The matches of each fingerprint, in the order of the request
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct FingerprintsAnswer {
+pub(crate) struct FingerprintsResponse {
     matches: Vec<FingerprintMatches>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct FingerprintMatches {
     fingerprint: String,
-    /// How many there are
+    /// Number of matches in the index
     count: u64,
-    /// The nearest of them
+    /// The nearest matches
     matches: Vec<FingerprintMatch>,
 }
 
@@ -73,54 +82,47 @@ pub(crate) struct FingerprintMatch {
     path = "/v1/fingerprints/query",
     tag = "search",
     request_body(content = inline(FingerprintsInput<'static>), content_type = "application/json"),
-    responses((status = 200, body = FingerprintsAnswer))
+    responses((status = 200, body = FingerprintsResponse))
 )]
 pub(crate) async fn fingerprints(
     State(service): State<Arc<Service>>,
-    Chosen(collection): Chosen,
-    request: Request,
+    TargetCollection(collection): TargetCollection,
+    JsonBody(bytes): JsonBody,
 ) -> Result<Response, Problem> {
-    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
     let input: FingerprintsInput<'_> = body::parse(&bytes)?;
-    if !(1..=MOST_FINGERPRINTS).contains(&input.fingerprints.len()) {
-        return Err(Kind::BadField.with(format!("fingerprints: 1 to {MOST_FINGERPRINTS} are answered at once")));
-    }
+    check_count("fingerprints", input.fingerprints.len(), MOST_FINGERPRINTS)?;
     let most = collection.online.config().radius;
     let radius = input.radius.unwrap_or(most);
     if radius > most {
-        return Err(
-            Kind::BadField.with(format!("radius: the tables of this collection serve at most {most} differing bits"))
-        );
+        let expected = format!("must be at most {most}, the radius of this collection");
+        return Err(Error::invalid("radius", radius, expected).into());
     }
-    let limit = input.limit.unwrap_or(DEFAULT_MATCHES.min(MOST_ROWS / input.fingerprints.len()));
-    if limit > MOST_MATCHES || limit * input.fingerprints.len() > MOST_ROWS {
-        return Err(Kind::BadField.with(format!(
-            "limit: at most {MOST_MATCHES} rows are named for a fingerprint, and {MOST_ROWS} in one answer"
-        )));
+    let limit = input.limit.unwrap_or(DEFAULT_MATCHES.min(MOST_MATCHES_IN_ALL / input.fingerprints.len()));
+    if limit > MOST_MATCHES || limit * input.fingerprints.len() > MOST_MATCHES_IN_ALL {
+        let expected =
+            format!("must be at most {MOST_MATCHES}, and {MOST_MATCHES_IN_ALL} divided by the number of fingerprints");
+        return Err(Error::invalid("limit", limit, expected).into());
     }
     let parse = |text: &str| match u64::from_str_radix(text, 16) {
         Ok(fingerprint) if text.len() == 16 && !text.starts_with('+') => Ok(fingerprint),
-        _ => Err(Kind::BadField.with("fingerprints: each is 16 hex digits")),
+        _ => Err(ProblemKind::BadField.with("fingerprints must be 16 hex digits each")),
     };
     let wanted = input.fingerprints.iter().map(|text| parse(text)).collect::<Result<Vec<u64>, Problem>>()?;
-    let _heavy = service.heavy().await;
-    let matches = tokio::task::block_in_place(|| {
+    let look_up = || {
         let mut reader = collection.online.reader();
-        wanted
-            .into_iter()
-            .map(|fingerprint| {
-                let answer = reader.query(fingerprint, radius, limit)?;
-                let matches = answer.matches.into_iter().map(|row| FingerprintMatch {
-                    id: row.id,
-                    distance: row.distance,
-                    fingerprint: format!("{:016x}", row.fingerprint),
-                });
-                let fingerprint = format!("{fingerprint:016x}");
-                Ok(FingerprintMatches { fingerprint, count: answer.count, matches: matches.collect() })
-            })
-            .collect::<Result<Vec<_>, lookalike::error::Error>>()
-    })?;
-    Ok(reply(StatusCode::OK, &FingerprintsAnswer { matches }))
+        let look_up_one = |fingerprint| {
+            let found = reader.query(fingerprint, radius, limit)?;
+            let matches = found.matches.into_iter().map(|row| FingerprintMatch {
+                id: row.id,
+                distance: row.distance,
+                fingerprint: hex(row.fingerprint),
+            });
+            Ok(FingerprintMatches { fingerprint: hex(fingerprint), count: found.count, matches: matches.collect() })
+        };
+        wanted.into_iter().map(look_up_one).collect::<Result<Vec<_>, Problem>>()
+    };
+    let matches = service.run_heavy(look_up).await?;
+    Ok(json(StatusCode::OK, &FingerprintsResponse { matches }))
 }
 
 /// A list of search results, best first
@@ -131,13 +133,13 @@ pub(crate) struct RefineInput<'a> {
     #[serde(borrow)]
     #[schema(min_items = 1, max_items = 1000, value_type = Vec<PageSchema>)]
     results: Vec<Object<PageInput<'a>>>,
-    /// Similarity from which results are near-duplicates; 0.7 where nothing is said (spotsigs: 0.25)
+    /// Similarity from which results are near-duplicates; the default is 0.7 (spotsigs: 0.25)
     #[schema(exclusive_minimum = 0, maximum = 1)]
     threshold: Option<f64>,
     method: Option<RefineMethod>,
 }
 
-/// How near-duplicates are found; bloom where nothing is said
+/// How near-duplicates are found; the default is bloom
 #[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum RefineMethod {
@@ -146,14 +148,14 @@ pub(crate) enum RefineMethod {
     Spotsigs,
 }
 
-/// The list folded
+/// The list with near-duplicates folded
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RefineAnswer {
+pub(crate) struct RefineResponse {
     /// Groups, by the rank of their best result
     groups: Vec<RefinedGroup>,
     /// Results in the list
     results: usize,
-    /// Results that are under another
+    /// Results that were folded under another
     folded: usize,
 }
 
@@ -165,7 +167,7 @@ pub(crate) struct RefinedGroup {
 
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RefinedResult {
-    /// Its place in the list, from 1
+    /// Its position in the list, from 1
     rank: usize,
     id: Option<String>,
     url: Option<String>,
@@ -178,11 +180,11 @@ pub(crate) struct RefinedOther {
     result: RefinedResult,
     /// Exact similarity to the best result of the group
     similarity: f64,
-    /// Share of it that is in the best result
+    /// Share of this result that the best one contains
     in_best: f64,
-    /// Share of the best result that is in it
+    /// Share of the best result that this one contains
     best_in_it: f64,
-    /// Which way
+    /// Which of the two contains the other
     #[schema(value_type = String)]
     relation: Relation,
 }
@@ -193,18 +195,15 @@ pub(crate) struct RefinedOther {
     path = "/v1/refine",
     tag = "search",
     request_body(content = inline(RefineInput<'static>), content_type = "application/json"),
-    responses((status = 200, body = RefineAnswer))
+    responses((status = 200, body = RefineResponse))
 )]
 pub(crate) async fn refine(
     State(service): State<Arc<Service>>,
-    Chosen(collection): Chosen,
-    request: Request,
+    TargetCollection(collection): TargetCollection,
+    JsonBody(bytes): JsonBody,
 ) -> Result<Response, Problem> {
-    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
     let input: RefineInput<'_> = body::parse(&bytes)?;
-    if !(1..=MOST_RESULTS).contains(&input.results.len()) {
-        return Err(Kind::BadField.with(format!("results: 1 to {MOST_RESULTS} are folded at once")));
-    }
+    check_count("results", input.results.len(), MOST_RESULTS)?;
     let mut config = Refiner::defaults(Method::named(match input.method {
         Some(RefineMethod::Minhash) => "minhash",
         Some(RefineMethod::Spotsigs) => "spotsigs",
@@ -219,12 +218,12 @@ pub(crate) async fn refine(
     let refiner = Refiner::new(config)?;
     let most = service.settings.limits.page_bytes;
     let pages = input.results.iter().map(|result| result.0.page(most)).collect::<Result<Vec<_>, Problem>>()?;
-    let _heavy = service.heavy().await;
-    let folded = tokio::task::block_in_place(|| {
+    let fold = || {
         let mut sketcher = refiner.sketcher();
         let sketches: Vec<_> = pages.iter().map(|page| Some(refiner.sketch(page, &mut sketcher))).collect();
         refiner.fold(&sketches)
-    });
+    };
+    let folded = service.run_heavy(fold).await;
     let result = |at: usize| {
         let page = &pages[at];
         let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
@@ -249,7 +248,7 @@ pub(crate) async fn refine(
         })
         .collect();
     let folded = pages.len() - groups.len();
-    Ok(reply(StatusCode::OK, &RefineAnswer { groups, results: pages.len(), folded }))
+    Ok(json(StatusCode::OK, &RefineResponse { groups, results: pages.len(), folded }))
 }
 
 /// Two pages
@@ -264,26 +263,24 @@ pub(crate) struct CompareInput<'a> {
     right: Object<PageInput<'a>>,
 }
 
-/// What every method says of two pages
+/// What every method says about two pages
 #[utoipa::path(
     post,
     path = "/v1/compare",
     tag = "search",
     request_body(content = inline(CompareInput<'static>), content_type = "application/json"),
-    responses((status = 200, body = Object, description = "As `lookalike compare --json` has it: `identical`, `differences`, and for each of `methods` the verdict, the similarity, the score and the rule"))
+    responses((status = 200, body = Object, description = "The same as `lookalike compare --json`: `identical`, `differences`, and for each of `methods` the verdict, the similarity, the score and the rule"))
 )]
 pub(crate) async fn compare_pages(
     State(service): State<Arc<Service>>,
-    Chosen(collection): Chosen,
-    request: Request,
+    TargetCollection(collection): TargetCollection,
+    JsonBody(bytes): JsonBody,
 ) -> Result<Response, Problem> {
-    let bytes = body::json(request, service.settings.limits.body_bytes).await?;
     let input: CompareInput<'_> = body::parse(&bytes)?;
     let most = service.settings.limits.page_bytes;
     let (left, right) = (input.left.0.page(most)?, input.right.0.page(most)?);
     let defaults = lookalike::config::Config::default();
     let common = collection.online.page_config().unwrap_or(&defaults);
-    let _heavy = service.heavy().await;
-    let compared = tokio::task::block_in_place(|| compare(&left, &right, common));
-    Ok(reply(StatusCode::OK, &compared))
+    let compared = service.run_heavy(|| compare(&left, &right, common)).await;
+    Ok(json(StatusCode::OK, &compared))
 }

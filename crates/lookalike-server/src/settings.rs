@@ -1,4 +1,4 @@
-//! How the service is set up: from a file, the environment and flags, in this order of precedence from low to high.
+//! Settings of the service. Those of a file are read here; the command line adds the environment and flags, which win.
 
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -10,51 +10,51 @@ use lookalike::size::parse_bytes;
 use serde::{Deserialize, Deserializer};
 
 use crate::access::Tokens;
-use crate::collections::CollectionInput;
+use crate::collections::CollectionSettings;
 
-/// The port of the service.
+/// The default port.
 pub const PORT: u16 = 8700;
 
 /// What hyper needs for the head of a request.
 const LEAST_HEAD_BYTES: usize = 8 << 10;
 
-/// Everything about a service.
+/// Everything that can be set.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Where the indexes are.
+    /// The directory of the indexes.
     pub directory: PathBuf,
-    /// The address.
+    /// Address and port.
     pub listen: SocketAddr,
-    /// Who may ask and who may store; nobody is asked for a token if there is none.
+    /// Who may read and who may write; everybody, if there are no tokens.
     pub tokens: Tokens,
-    /// Names by which the service may be called, beside addresses and `localhost`.
+    /// Host names that the service accepts, besides addresses and `localhost`.
     pub hosts: Vec<String>,
-    /// Where backups go; there are none without.
+    /// The directory for backups; without it, none can be made.
     pub backups: Option<PathBuf>,
     /// Whether every request is logged.
     pub access_log: bool,
-    /// Damaged parts are left out, and nothing is stored.
+    /// Serve without damaged parts, and store nothing.
     pub skip_damaged: bool,
-    /// Threads; 0 for as many as there are cores.
+    /// Threads; 0 for one per core.
     pub threads: usize,
-    /// What merging may use; 0 for 2 GiB.
+    /// Memory for merging segments; 0 for 2 GiB.
     pub memory_bytes: u64,
-    /// Rows in memory from which they are written to a segment; 0 for 262,144.
+    /// Rows in memory before they are written to a segment; 0 for 262,144.
     pub memory_rows: u64,
-    /// What is too much.
+    /// Limits on requests and connections.
     pub limits: Limits,
-    /// Collections that are to be there.
-    pub collections: BTreeMap<String, CollectionInput>,
+    /// Collections that are created if they do not exist.
+    pub collections: BTreeMap<String, CollectionSettings>,
 }
 
-/// What is too much.
+/// Limits on requests and connections.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
-    /// Bytes of a body after unpacking; of a batch, bytes of a line.
+    /// Bytes of a decompressed body; in a batch, bytes of a line.
     pub body_bytes: usize,
     /// Bytes of the text or markup of one page.
     pub page_bytes: usize,
-    /// Lines of a batch.
+    /// Lines per batch.
     pub batch_lines: usize,
     /// Requests at once.
     pub requests: usize,
@@ -62,11 +62,11 @@ pub struct Limits {
     pub connections: usize,
     /// Bytes of the head of a request.
     pub head_bytes: usize,
-    /// Time for a request; of a batch, for the next part of it.
+    /// Time for a request; in a batch, for the next part to arrive.
     pub request_time: Duration,
-    /// Time in which a connection must send or take something.
+    /// Time in which a client must send the next request, or take some of a response.
     pub idle_time: Duration,
-    /// Time to finish what was accepted when the service is stopped.
+    /// Time to finish accepted requests when the service stops.
     pub stop_time: Duration,
 }
 
@@ -106,15 +106,15 @@ impl Settings {
         }
     }
 
-    /// Takes what a file says.
+    /// Takes the settings of a TOML file.
     ///
     /// # Errors
-    /// With the line and what is wrong there.
+    /// When it cannot be read, or with the line and what is wrong there.
     pub fn read(&mut self, path: &Path) -> Result<()> {
         let text = std::fs::read_to_string(path).map_err(Error::io(path, "read"))?;
         let file: File = toml::from_str(&text)
-            .map_err(|cause| Error::bad_input(path, format!("is not a configuration of the service:\n{cause}")))?;
-        let beside = path.parent().unwrap_or(Path::new(""));
+            .map_err(|cause| Error::bad_input(path, format!("is not a valid configuration:\n{cause}")))?;
+        let beside = path.parent().expect("a file that was read has a parent");
         set(&mut self.listen, file.listen);
         set(&mut self.hosts, file.hosts);
         set(&mut self.access_log, file.access_log);
@@ -123,13 +123,14 @@ impl Settings {
         set(&mut self.memory_bytes, file.memory.map(|bytes| bytes.0));
         set(&mut self.memory_rows, file.memory_rows);
         set(&mut self.collections, file.collections);
-        // Names in a file are meant from where the file is.
+        // Paths in a file are relative to it.
         self.backups = file.backups.map(|path| beside.join(path)).or(self.backups.take());
         if let Some(tokens) = file.tokens {
             self.tokens = Tokens::read(&beside.join(tokens))?;
         }
         let limits = &mut self.limits;
         let given = file.limits;
+        // On a small machine, a limit beyond its memory is no limit.
         let usize_of = |bytes: Option<Bytes>| bytes.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
         set(&mut limits.body_bytes, usize_of(given.body));
         set(&mut limits.page_bytes, usize_of(given.page));
@@ -143,10 +144,10 @@ impl Settings {
         Ok(())
     }
 
-    /// Refuses what is not safe or cannot work.
+    /// Refuses settings that are unsafe or cannot work.
     ///
     /// # Errors
-    /// With what to change.
+    /// With the setting and what to change.
     pub fn check(&self) -> Result<()> {
         if !self.listen.ip().is_loopback() && self.tokens.is_empty() {
             let reason = format!(
@@ -197,7 +198,7 @@ impl<'de> Deserialize<'de> for Bytes {
     }
 }
 
-/// The file.
+/// What a file may say.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct File {
@@ -211,7 +212,7 @@ struct File {
     memory: Option<Bytes>,
     memory_rows: Option<u64>,
     limits: FileLimits,
-    collections: Option<BTreeMap<String, CollectionInput>>,
+    collections: Option<BTreeMap<String, CollectionSettings>>,
 }
 
 #[derive(Debug, Default, Deserialize)]
@@ -256,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn the_file_of_settings_that_is_handed_out_has_the_defaults() {
+    fn the_configuration_in_deploy_has_the_defaults() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/service.toml");
         let mut settings = Settings::new("index".into());
         settings.memory_bytes = 2 << 30;

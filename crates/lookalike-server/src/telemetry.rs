@@ -1,4 +1,4 @@
-//! Numbers for Prometheus.
+//! Metrics for Prometheus.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -14,10 +14,10 @@ use crate::collections::Collection;
 /// From 50 µs to 10 s.
 const BUCKETS: [f64; 16] =
     [0.000_05, 0.0001, 0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0, 10.0];
-/// How often numbers that nobody has asked for are added up; they would pile up otherwise.
-const UPKEEP: Duration = Duration::from_secs(5);
+/// How often histograms are summarised; between requests for metrics, their samples would pile up.
+const UPKEEP_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The place for numbers, of which a process has one; nothing if another part of the process has set up its own.
+/// The recorder of this process; none if another part of the process has installed its own.
 pub(crate) fn metrics_handle() -> Option<PrometheusHandle> {
     static HANDLE: OnceLock<Option<PrometheusHandle>> = OnceLock::new();
     let install = || {
@@ -28,23 +28,23 @@ pub(crate) fn metrics_handle() -> Option<PrometheusHandle> {
     HANDLE.get_or_init(install).clone()
 }
 
-/// Adds numbers up, again and again.
-pub(crate) async fn keep_up(metrics: PrometheusHandle) {
+/// Summarises histograms, again and again.
+pub(crate) async fn keep_summarising(metrics: PrometheusHandle) {
     loop {
-        tokio::time::sleep(UPKEEP).await;
+        tokio::time::sleep(UPKEEP_INTERVAL).await;
         metrics.run_upkeep();
     }
 }
 
-/// The numbers of requests to one route.
-type RouteNumbers = HashMap<Box<str>, (Counter, Histogram)>;
+/// Requests and their times, by route.
+type RouteMetrics = HashMap<Box<str>, (Counter, Histogram)>;
 
 thread_local! {
-    /// By method and status: to look numbers up by their labels takes longer than to count.
-    static NUMBERS: RefCell<HashMap<[&'static str; 2], RouteNumbers>> = RefCell::default();
+    /// By method and status. Looking metrics up by their labels takes longer than counting.
+    static METRICS: RefCell<HashMap<[&'static str; 2], RouteMetrics>> = RefCell::default();
 }
 
-/// Counts a request that was answered.
+/// Counts a request.
 pub(crate) fn count_request(route: &str, method: &Method, status: StatusCode, time: Duration) {
     let method = match *method {
         Method::GET => "GET",
@@ -65,10 +65,10 @@ pub(crate) fn count_request(route: &str, method: &Method, status: StatusCode, ti
         requests.increment(1);
         times.record(time.as_secs_f64());
     };
-    NUMBERS.with_borrow_mut(|numbers| {
-        let routes = numbers.entry([method, status]).or_default();
-        if let Some(numbers) = routes.get(route) {
-            return count(numbers);
+    METRICS.with_borrow_mut(|metrics| {
+        let routes = metrics.entry([method, status]).or_default();
+        if let Some(route) = routes.get(route) {
+            return count(route);
         }
         let name: Arc<str> = route.into();
         let requests = metrics::counter!("lookalike_requests_total", "route" => Arc::clone(&name), "method" => method, "status" => status);
@@ -77,7 +77,7 @@ pub(crate) fn count_request(route: &str, method: &Method, status: StatusCode, ti
     });
 }
 
-/// Brings the numbers of a collection up to date.
+/// Updates the metrics of a collection.
 pub(crate) fn publish(collection: &Collection) {
     let name = || collection.name.clone();
     let stats = collection.online.stats();

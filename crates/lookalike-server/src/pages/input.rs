@@ -1,0 +1,94 @@
+//! A page in the body of a request.
+
+use std::borrow::Cow;
+
+use lookalike::page::{Body, Markup, RawPage};
+use serde::Deserialize;
+use utoipa::openapi::schema::{AllOfBuilder, OneOfBuilder, SchemaType};
+use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
+use utoipa::{PartialSchema, ToSchema};
+
+use crate::problem::{Problem, ProblemKind};
+
+/// Longest id or URL, in bytes.
+const MOST_NAME_BYTES: usize = 2048;
+
+/// A page: either `html` or `text`
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PageInput<'a> {
+    /// Its name; the URL if there is none
+    #[serde(borrow, default)]
+    #[schema(min_length = 1, max_length = 2048, pattern = r"^[^\x00-\x1f\x7f]+$")]
+    id: Option<Cow<'a, str>>,
+    /// Where it was fetched from
+    #[serde(borrow, default)]
+    #[schema(min_length = 1, max_length = 2048, pattern = r"^[^\x00-\x1f\x7f]+$")]
+    url: Option<Cow<'a, str>>,
+    /// The title of a text; HTML has its own
+    #[serde(borrow, default)]
+    title: Option<Cow<'a, str>>,
+    /// Its markup
+    #[serde(borrow, default)]
+    html: Option<Cow<'a, str>>,
+    /// Its text
+    #[serde(borrow, default)]
+    text: Option<Cow<'a, str>>,
+}
+
+impl PageInput<'_> {
+    /// The page, if it is one and has at most `most_bytes`.
+    pub(crate) fn page(&self, most_bytes: usize) -> Result<RawPage<'_>, Problem> {
+        let (body, markup) = match (&self.html, &self.text) {
+            (Some(html), None) => (html, Markup::Html),
+            (None, Some(text)) => (text, Markup::Text),
+            (None, None) => return Err(ProblemKind::BadField.with("a page needs html or text")),
+            (Some(_), Some(_)) => return Err(ProblemKind::BadField.with("a page has either html or text, not both")),
+        };
+        if body.len() > most_bytes {
+            let reason = format!("the page has {} bytes; the limit is {most_bytes}", body.len());
+            return Err(ProblemKind::TooLarge.with(reason));
+        }
+        for (name, value) in [("id", &self.id), ("url", &self.url)] {
+            if let Some(value) = value {
+                check_name(name, value)?;
+            }
+        }
+        let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
+        Ok(RawPage {
+            id: own(&self.id),
+            url: own(&self.url),
+            title: own(&self.title),
+            ..RawPage::new(Body::Text(Cow::Borrowed(body)), markup)
+        })
+    }
+}
+
+fn check_name(name: &str, value: &str) -> Result<(), Problem> {
+    let is_fine = (1..=MOST_NAME_BYTES).contains(&value.len()) && !value.chars().any(|c| c.is_ascii_control());
+    if is_fine {
+        return Ok(());
+    }
+    Err(ProblemKind::BadField.with(format!("{name} must be 1 to {MOST_NAME_BYTES} bytes without control characters")))
+}
+
+/// [`PageInput`] as the description has it: with exactly one of `html` and `text`.
+pub(crate) struct PageSchema;
+
+impl PartialSchema for PageSchema {
+    fn schema() -> RefOr<Schema> {
+        let has = |name: &str| {
+            let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
+            ObjectBuilder::new().property(name, text).required(name)
+        };
+        let either = OneOfBuilder::new().item(has("html")).item(has("text"));
+        let description = Some("A page: either html or text");
+        AllOfBuilder::new().description(description).item(PageInput::schema()).item(either).into()
+    }
+}
+
+impl ToSchema for PageSchema {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("Page")
+    }
+}

@@ -1,0 +1,89 @@
+//! Looking up one page of a request, and storing it.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use lookalike::error::Result as LibraryResult;
+use lookalike::online::{CheckOutcome, StorePolicy};
+use serde::Deserialize;
+use tokio::sync::oneshot;
+use utoipa::{IntoParams, ToSchema};
+
+use crate::Service;
+use crate::body;
+use crate::collections::Collection;
+use crate::pages::input::PageInput;
+use crate::problem::{Problem, shutting_down};
+use crate::request::{Query, WriteAccess};
+
+/// A page from this size on is not read by a thread that others wait for.
+const LARGE_BYTES: usize = 256 << 10;
+
+/// Whether a page is stored.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum StoreInput {
+    /// It is only looked up.
+    #[default]
+    Never,
+    /// If nothing that is stored is like it.
+    IfNew,
+    /// In any case; it replaces a page with the same id.
+    Always,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LookupQuery {
+    /// Whether the page is stored
+    #[param(inline)]
+    pub(super) store: StoreInput,
+    /// Whether the response explains the verdict
+    pub(super) explain: bool,
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for LookupQuery {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<LookupQuery, Problem> {
+        let Query(query) = Query::<LookupQuery>::from_request_parts(parts, state).await?;
+        if query.store != StoreInput::Never {
+            WriteAccess::from_request_parts(parts, state).await?;
+        }
+        Ok(query)
+    }
+}
+
+/// A lookup that is done, or waits until the page is on disk.
+pub(super) enum Lookup {
+    Done(Result<CheckOutcome, Problem>),
+    Storing(oneshot::Receiver<LibraryResult<CheckOutcome>>),
+}
+
+impl Lookup {
+    /// Starts with the page in `bytes`. Waits first if the page is large and all cores are busy with such.
+    pub(super) async fn start(service: &Service, collection: &Collection, bytes: &[u8], store: StoreInput) -> Lookup {
+        let look = || {
+            let input: PageInput<'_> = body::parse(bytes)?;
+            let page = input.page(service.settings.limits.page_bytes)?;
+            let policy = match store {
+                StoreInput::Never => return Ok(Lookup::Done(Ok(collection.online.check(&page)?))),
+                StoreInput::IfNew => StorePolicy::IfNew,
+                StoreInput::Always => StorePolicy::Always,
+            };
+            let (sender, receiver) = oneshot::channel();
+            // The client may be gone by then.
+            collection.online.put(&page, policy, move |outcome| drop(sender.send(outcome)))?;
+            Ok(Lookup::Storing(receiver))
+        };
+        let started = if bytes.len() >= LARGE_BYTES { service.run_heavy(look).await } else { look() };
+        started.unwrap_or_else(|problem| Lookup::Done(Err(problem)))
+    }
+
+    pub(super) async fn finish(self) -> Result<CheckOutcome, Problem> {
+        match self {
+            Lookup::Done(outcome) => outcome,
+            Lookup::Storing(receiver) => Ok(receiver.await.map_err(|_| shutting_down())??),
+        }
+    }
+}

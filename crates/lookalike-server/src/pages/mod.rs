@@ -1,0 +1,108 @@
+//! Pages: looked up, stored, shown, removed.
+
+pub(crate) mod batch;
+mod input;
+mod lookup;
+mod response;
+
+pub(crate) use input::{PageInput, PageSchema};
+pub(crate) use response::hex;
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use lookalike::online::PageLength;
+use serde::Serialize;
+use tokio::sync::oneshot;
+use utoipa::ToSchema;
+
+use crate::body::JsonBody;
+use crate::problem::{Problem, ProblemKind, shutting_down};
+use crate::request::{PageId, TargetCollection, WriteAccess};
+use crate::{Service, json};
+use lookup::{Lookup, LookupQuery};
+use response::{LengthName, PageResponse};
+
+/// Have I seen this page?
+#[utoipa::path(
+    post,
+    path = "/v1/pages",
+    tag = "pages",
+    params(LookupQuery),
+    request_body(content = PageSchema, content_type = "application/json"),
+    responses((status = 200, body = PageResponse))
+)]
+pub(crate) async fn post(
+    State(service): State<Arc<Service>>,
+    TargetCollection(collection): TargetCollection,
+    query: LookupQuery,
+    JsonBody(bytes): JsonBody,
+) -> Result<Response, Problem> {
+    let outcome = Lookup::start(&service, &collection, &bytes, query.store).await.finish().await?;
+    collection.count(outcome.verdict);
+    Ok(json(StatusCode::OK, &PageResponse::new(outcome, &collection, query.explain)))
+}
+
+/// What is stored about a page
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct StoredPageResponse {
+    id: String,
+    url: Option<String>,
+    title: Option<String>,
+    /// The fingerprint, 16 hex digits; null for an empty page
+    fingerprint: Option<String>,
+    tokens: u32,
+    length: LengthName,
+    /// When it was stored, in seconds since 1970
+    stored_at: u64,
+}
+
+/// What is stored about a page
+#[utoipa::path(get, path = "/v1/pages/{id}", tag = "pages", params(PageId), responses((status = 200, body = StoredPageResponse)))]
+pub(crate) async fn get(
+    TargetCollection(collection): TargetCollection,
+    PageId(id): PageId,
+) -> Result<Response, Problem> {
+    let Some(page) = collection.online.get(&id)? else { return Err(no_page(&id)) };
+    let length = match page.fingerprint {
+        None => PageLength::Empty,
+        Some(_) if page.is_short => PageLength::Short,
+        Some(_) => PageLength::Enough,
+    };
+    let stored = StoredPageResponse {
+        id,
+        url: page.url,
+        title: page.title,
+        fingerprint: page.fingerprint.map(hex),
+        tokens: page.tokens,
+        length: length.into(),
+        stored_at: page.stored_at,
+    };
+    Ok(json(StatusCode::OK, &stored))
+}
+
+/// Removes a page
+#[utoipa::path(
+    delete,
+    path = "/v1/pages/{id}",
+    tag = "pages",
+    params(PageId),
+    responses((status = 204, description = "It is gone, and stays gone after a crash"))
+)]
+pub(crate) async fn delete(
+    TargetCollection(collection): TargetCollection,
+    _: WriteAccess,
+    PageId(id): PageId,
+) -> Result<Response, Problem> {
+    let (sender, receiver) = oneshot::channel();
+    collection.online.delete(&id, move |was_there| drop(sender.send(was_there)))?;
+    let was_there = receiver.await.map_err(|_| shutting_down())??;
+    if was_there { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_page(&id)) }
+}
+
+fn no_page(id: &str) -> Problem {
+    let shown: String = id.chars().take(100).collect();
+    ProblemKind::NotFound.with(format!("no page is stored under the id '{shown}'"))
+}
