@@ -151,7 +151,7 @@ def shared(tmp_path_factory):
 
 
 @pytest.mark.parametrize("case", MALFORMED)
-def test_malformed_requests_are_told_what_is_wrong(shared, case):
+def test_malformed_requests_are_refused_with_the_reason(shared, case):
     method, path, body, headers, status, kind = MALFORMED[case]
     problem(shared.call(method, path, body, headers), status, kind)
 
@@ -368,7 +368,7 @@ def test_numbers_and_request_ids(tmp_path):
         assert "POST /v1/pages?store=if_new 200" in said and "mine-17" in said
 
 
-def test_wrong_settings_are_told(tmp_path):
+def test_wrong_settings_are_reported(tmp_path):
     for arguments, word in [
         (("--listen", "nowhere"), "--listen"),
         (("--config", tmp_path / "none.toml"), "none.toml"),

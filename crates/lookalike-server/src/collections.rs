@@ -1,7 +1,7 @@
 //! The indexes of a service: `default` in the directory itself, the others under `collections/`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -180,6 +180,26 @@ fn check_name(name: &str) -> Result<()> {
     Err(Error::invalid("name", name, "must be 1 to 64 lower-case letters, digits, - and _"))
 }
 
+/// The names of the collections in a directory.
+fn existing(directory: &Path) -> Result<Vec<String>> {
+    let entries = match std::fs::read_dir(directory) {
+        Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(Error::io(directory, "read"))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(Error::io(directory, "read"))?;
+        // Whatever has another name, or is not an index, is not ours.
+        if let Some(name) = entry.file_name().to_str()
+            && check_name(name).is_ok()
+            && entry.path().join("manifest.json").exists()
+        {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
 impl Collections {
     /// Opens the collections that exist and creates those that the settings ask for.
     pub(crate) fn open(settings: &Settings) -> Result<Collections> {
@@ -195,12 +215,8 @@ impl Collections {
         };
         let mut wanted = settings.collections.clone();
         wanted.entry(DEFAULT.to_owned()).or_default();
-        let others = settings.directory.join(COLLECTIONS);
-        for entry in std::fs::read_dir(&others).into_iter().flatten().flatten() {
-            let name = entry.file_name().to_string_lossy().into_owned();
-            if check_name(&name).is_ok() && entry.path().join("manifest.json").exists() {
-                wanted.entry(name).or_default();
-            }
+        for name in existing(&settings.directory.join(COLLECTIONS))? {
+            wanted.entry(name).or_default();
         }
         for (name, wanted) in &wanted {
             collections.create(name, wanted).map_err(|error| match error {

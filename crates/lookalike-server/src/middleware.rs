@@ -129,3 +129,51 @@ fn admit(service: &Service, request: &mut Request) -> Result<Option<Permit>, Pro
     }
     Ok(Some(permit))
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use axum::http::StatusCode;
+    use axum::routing::get;
+    use http_body_util::BodyExt;
+    use tower::ServiceExt;
+
+    use super::*;
+    use crate::settings::Settings;
+
+    /// Sends a request to handlers that fail in every way.
+    async fn send(path: &'static str, id: &'static str) -> (StatusCode, axum::http::HeaderMap, serde_json::Value) {
+        #[allow(clippy::panic)]
+        async fn broken() {
+            panic!("on purpose");
+        }
+        let mut settings = Settings::new("not-there".into());
+        settings.limits.request_time = Duration::from_millis(1);
+        let service = Arc::new(Service::new(settings));
+        let router = Router::new().route("/broken", get(broken)).route("/slow", get(std::future::pending::<()>));
+        let request = Request::get(path).header(REQUEST_ID, id).body(Body::empty()).unwrap();
+        let response = wrap(router, &service).with_state(service).oneshot(request).await.unwrap();
+        let (head, body) = response.into_parts();
+        let body = body.collect().await.unwrap().to_bytes();
+        (head.status, head.headers, serde_json::from_slice(&body).unwrap())
+    }
+
+    #[tokio::test]
+    async fn a_panic_and_a_slow_handler_are_problems_with_all_headers() {
+        for (path, status) in [("/broken", 500), ("/slow", 408)] {
+            let (head, headers, body) = send(path, "mine-17").await;
+            assert_eq!((head.as_u16(), &body["status"]), (status, &serde_json::json!(status)));
+            assert_eq!(headers[header::CONTENT_TYPE], "application/problem+json");
+            assert_eq!(headers[header::X_CONTENT_TYPE_OPTIONS], "nosniff");
+            assert_eq!(headers[REQUEST_ID], "mine-17");
+        }
+    }
+
+    #[tokio::test]
+    async fn ids_that_do_not_belong_in_a_log_are_replaced() {
+        for id in ["", "two words", "a\tb"] {
+            let (_, headers, _) = send("/broken", id).await;
+            assert!(headers[REQUEST_ID].len() > 3 && headers[REQUEST_ID] != id, "{headers:?}");
+        }
+    }
+}
