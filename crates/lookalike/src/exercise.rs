@@ -25,7 +25,7 @@ pub fn reader(format: Option<Format>, bytes: Vec<u8>) -> Result<usize> {
     let corpus = Corpus::new(vec![Source::in_memory("fuzz", bytes, format)?], &config);
     let mut table = PageTable::new(&std::env::temp_dir(), usize::MAX / 2);
     let first = pages(&corpus, None, Some(&mut table))?;
-    let all: Vec<u32> = (0..).take(table.len()).collect();
+    let all: Vec<_> = table.all().collect();
     let second = pages(&corpus, Some(&table.wanted(&all)), None)?;
     assert!(first == second, "pages differ when they are read again");
     Ok(first.len())

@@ -1,11 +1,12 @@
-//! What one stage hands to the next: pages, pairs, and the table of all pages.
+//! What one stage hands to the next: pages, their numbers, and pairs of them.
+
+mod id;
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-/// The number of a page in one run: its place in the order (source, record), from 0.
-pub type PageId = u32;
+pub use id::{PageId, PageRange, PageVec};
 
 /// A term's 64-bit fingerprint.
 pub type Token = u64;

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Result;
-use crate::page::PageId;
+use crate::page::{PageId, PageRange, PageVec};
 use crate::read::{Source, Wanted, WantedRecord};
 use crate::spill::{Scratch, Spill};
 
@@ -24,16 +24,16 @@ const NO_STRING: u32 = u32::MAX;
 
 /// All pages of a run.
 pub struct PageTable {
-    source: Vec<u32>,
-    record: Vec<u64>,
-    offset: Vec<u64>,
-    length: Vec<u64>,
+    source: PageVec<u32>,
+    record: PageVec<u64>,
+    offset: PageVec<u64>,
+    length: PageVec<u64>,
     /// Tokens of each page.
-    pub tokens: Vec<u32>,
+    pub tokens: PageVec<u32>,
     /// Hash of each page's token sequence; empty if they are not known.
-    pub identity: Vec<u128>,
+    pub identity: PageVec<u128>,
     /// What the keep policy orders by, ascending; empty if it is the position alone.
-    pub rank_keys: Vec<f64>,
+    pub rank_keys: PageVec<f64>,
     strings: Spill<u8>,
     string_starts: Vec<u64>,
     renamed: HashMap<PageId, String>,
@@ -77,13 +77,13 @@ impl PageTable {
     #[must_use]
     pub fn new(directory: &Path, limit_bytes: usize) -> PageTable {
         PageTable {
-            source: Vec::new(),
-            record: Vec::new(),
-            offset: Vec::new(),
-            length: Vec::new(),
-            tokens: Vec::new(),
-            identity: Vec::new(),
-            rank_keys: Vec::new(),
+            source: PageVec::new(),
+            record: PageVec::new(),
+            offset: PageVec::new(),
+            length: PageVec::new(),
+            tokens: PageVec::new(),
+            identity: PageVec::new(),
+            rank_keys: PageVec::new(),
             strings: Spill::new(directory.join("page-strings"), limit_bytes),
             string_starts: vec![0],
             renamed: HashMap::new(),
@@ -101,6 +101,12 @@ impl PageTable {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.source.is_empty()
+    }
+
+    /// All pages, ascending.
+    #[must_use]
+    pub fn all(&self) -> PageRange {
+        self.source.pages()
     }
 
     /// Whether strings are on disk.
@@ -144,7 +150,7 @@ impl PageTable {
     /// # Errors
     /// When the file of strings cannot be read.
     pub fn strings<'a>(&'a self, page: PageId, scratch: &'a mut Scratch<u8>) -> Result<PageStrings<'a>> {
-        let at = page as usize;
+        let at = page.index();
         let mut bytes = self.strings.read(self.string_starts[at]..self.string_starts[at + 1], scratch)?;
         let mut next = || {
             let (length, rest) = bytes.split_at_checked(4)?;
@@ -181,7 +187,7 @@ impl PageTable {
     pub fn rename_repeated_ids(&mut self, sources: &[Source]) -> Result<u64> {
         let mut scratch = Scratch::default();
         let mut hashes = Vec::with_capacity(self.len());
-        for page in (0..).take(self.len()) {
+        for page in self.all() {
             hashes.push((xxh3_64(self.strings(page, &mut scratch)?.id.as_bytes()), page));
         }
         hashes.par_sort_unstable();
@@ -198,8 +204,8 @@ impl PageTable {
         renamed.sort_unstable();
         let mut taken = HashSet::new();
         for (page, id) in &renamed {
-            let at = *page as usize;
-            let mut new = format!("{id}@{}:{}", sources[self.source[at] as usize].name, self.record[at]);
+            let source = &sources[self.source[*page] as usize];
+            let mut new = format!("{id}@{}:{}", source.name, self.record[*page]);
             let is_taken = |id: &str| hashes.binary_search_by_key(&xxh3_64(id.as_bytes()), |row| row.0).is_ok();
             while is_taken(&new) || taken.contains(&new) {
                 new.push('@');
@@ -214,10 +220,9 @@ impl PageTable {
     /// page.
     pub fn set_revisit(&mut self, page: PageId, original: Option<PageId>) {
         if let Some(original) = original {
-            let (at, original) = (page as usize, original as usize);
-            self.tokens[at] = self.tokens[original];
+            self.tokens[page] = self.tokens[original];
             if let Some(&identity) = self.identity.get(original) {
-                self.identity[at] = identity;
+                self.identity[page] = identity;
             }
         }
         self.revisits.insert(page, original);
@@ -261,12 +266,11 @@ impl PageTable {
     /// The record a page is.
     #[must_use]
     pub fn place(&self, page: PageId) -> WantedRecord {
-        let at = page as usize;
         WantedRecord {
-            source: self.source[at],
-            record: self.record[at],
-            offset: Some(self.offset[at]).filter(|&offset| offset != NO_OFFSET),
-            length: self.length[at],
+            source: self.source[page],
+            record: self.record[page],
+            offset: Some(self.offset[page]).filter(|&offset| offset != NO_OFFSET),
+            length: self.length[page],
             page,
         }
     }
@@ -279,11 +283,11 @@ impl PageTable {
 
     /// The pages of a source, which are consecutive.
     #[must_use]
-    pub fn pages_of(&self, source: u32) -> std::ops::Range<PageId> {
-        let start = self.source.partition_point(|&known| known < source);
-        let end = self.source.partition_point(|&known| known <= source);
-        let page = |at: usize| PageId::try_from(at).unwrap_or(PageId::MAX);
-        page(start)..page(end)
+    pub fn pages_of(&self, source: u32) -> PageRange {
+        let sources = self.source.as_slice();
+        let start = sources.partition_point(|&known| known < source);
+        let end = sources.partition_point(|&known| known <= source);
+        PageId::from_index(start).up_to(PageId::from_index(end))
     }
 }
 
@@ -303,10 +307,11 @@ mod tests {
             let (source, offset, length, rank_key) = (0, None, 1, None);
             table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings }).unwrap();
         }
-        table.set_revisit(1, Some(0));
-        table.set_revisit(2, None);
-        assert_eq!((table.identity[1], table.tokens[1], table.with_text(1)), (0, 10, 0));
-        assert!(table.is_page(1) && !table.is_page(2));
+        let page = PageId::new;
+        table.set_revisit(page(1), Some(page(0)));
+        table.set_revisit(page(2), None);
+        assert_eq!((table.identity[page(1)], table.tokens[page(1)], table.with_text(page(1))), (0, 10, page(0)));
+        assert!(table.is_page(page(1)) && !table.is_page(page(2)));
     }
 
     #[test]
@@ -341,12 +346,15 @@ mod tests {
             }
             table.finish().unwrap();
             assert_eq!(table.rename_repeated_ids(std::slice::from_ref(&source)).unwrap(), 2);
-            let ids: Vec<String> = (0..5).map(|page| table.id(page).unwrap()).collect();
+            let ids: Vec<String> = table.all().map(|page| table.id(page).unwrap()).collect();
             assert_eq!(ids, ["x", "y", "x@a.jsonl:3", "x@a.jsonl:5", "x@a.jsonl:5@"]);
             let mut scratch = Scratch::default();
-            assert_eq!(table.strings(1, &mut scratch).unwrap(), PageStrings { id: "y", url: None, title: Some("t") });
+            assert_eq!(
+                table.strings(PageId::new(1), &mut scratch).unwrap(),
+                PageStrings { id: "y", url: None, title: Some("t") }
+            );
             assert_eq!(table.is_spilled(), limit == 0);
-            assert_eq!((table.pages_of(0), table.pages_of(1)), (0..5, 5..5));
+            assert_eq!((table.pages_of(0), table.pages_of(1).len()), (PageId::first(5), 0));
         }
     }
 }

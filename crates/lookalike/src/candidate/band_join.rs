@@ -79,7 +79,7 @@ impl<'a> BandJoin<'a> {
     /// Adds a band: the keys of `pages` pages, in order.
     pub fn add(&mut self, band: usize, keys: impl Iterator<Item = u64>) {
         self.rows.clear();
-        self.rows.extend(keys.zip(0..).filter(|&(_, page)| (self.takes_part)(page)));
+        self.rows.extend(keys.zip(PageId::counting()).filter(|&(_, page)| (self.takes_part)(page)));
         self.rows.par_sort_unstable();
         let rows = std::mem::take(&mut self.rows);
         for bucket in rows.chunk_by(|a, b| a.0 == b.0).filter(|bucket| bucket.len() > 1) {
@@ -163,12 +163,12 @@ impl<'a> BandJoin<'a> {
 }
 
 fn pack(left: PageId, right: PageId) -> u64 {
-    u64::from(left) << 32 | u64::from(right)
+    u64::from(left.number()) << 32 | u64::from(right.number())
 }
 
 #[allow(clippy::cast_possible_truncation)] // both halves are given
 fn unpack(pair: u64) -> (PageId, PageId) {
-    ((pair >> 32) as PageId, pair as PageId)
+    (PageId::new((pair >> 32) as u32), PageId::new(pair as u32))
 }
 
 #[cfg(test)]
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_large_bucket_is_crowded_only_if_many_of_its_pairs_pass() {
         let everyone = |_: PageId| true;
-        let neighbours = |left: PageId, right: PageId| right - left == 1;
+        let neighbours = |left: PageId, right: PageId| right.number() - left.number() == 1;
         let mut join = BandJoin::new(&everyone, Some(&neighbours), 4);
         join.add(0, std::iter::repeat_n(7, 100));
         let found = join.finish();
@@ -199,22 +199,22 @@ mod tests {
             left_out in 0u32..8,
             limit in 2usize..6,
         ) {
-            let takes_part = |page: PageId| page % 8 != left_out;
+            let takes_part = |page: PageId| page.number() % 8 != left_out;
             let mut join = BandJoin::new(&takes_part, None, limit);
-            let pass = |left: PageId, right: PageId| !(left + right).is_multiple_of(3);
+            let pass = |left: PageId, right: PageId| !(left.number() + right.number()).is_multiple_of(3);
             let mut filtered = BandJoin::new(&takes_part, Some(&pass), 30);
             for (band, keys) in bands.iter().enumerate() {
                 join.add(band, keys.iter().copied());
                 filtered.add(band, keys.iter().copied());
             }
             let (found, filtered) = (join.finish(), filtered.finish());
-            let pages = u32::try_from(bands[0].len()).unwrap();
+            let pages = bands[0].len();
             let mut pairs = BTreeSet::new();
             let mut crowded = BTreeSet::new();
             let mut passing = BTreeSet::new();
             for keys in &bands {
                 for key in 0..6 {
-                    let members: Vec<PageId> = (0..pages).filter(|&p| takes_part(p) && keys[p as usize] == key).collect();
+                    let members: Vec<PageId> = PageId::first(pages).filter(|&page| takes_part(page) && keys[page.index()] == key).collect();
                     for (i, &left) in members.iter().enumerate() {
                         passing.extend(members[i + 1..].iter().map(|&right| (left, right)).filter(|&(l, r)| pass(l, r)));
                     }

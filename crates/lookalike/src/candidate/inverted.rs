@@ -372,7 +372,7 @@ mod tests {
     /// Sets in which the feature n weighs 1 + n mod 3, or 1.
     fn page_sets(sets: &[BTreeSet<u64>], weighted: bool, directory: &std::path::Path) -> PageSets {
         let mut stored = PageSets::new(directory, 1 << 20, 0, weighted);
-        for (page, set) in (0u32..).zip(sets) {
+        for (page, set) in PageId::counting().zip(sets) {
             let features: Vec<u64> = set.iter().map(|n| n * 0x9e37_79b9).collect();
             let weights: Vec<u32> =
                 if weighted { set.iter().map(|n| 1 + (n % 3) as u32).collect() } else { Vec::new() };
@@ -383,7 +383,7 @@ mod tests {
     }
 
     fn everyone(pages: &[PageId]) -> Members<'_> {
-        Members { pages, rank: &|page| 1000 - page, group: &|_| 0, is_wanted: &|_, _| true }
+        Members { pages, rank: &|page| 1000 - page.number(), group: &|_| 0, is_wanted: &|_, _| true }
     }
 
     #[test]
@@ -392,11 +392,11 @@ mod tests {
         let mut sets: Vec<BTreeSet<u64>> = (0..200).map(|page| (0..20).chain([1000 + page]).collect()).collect();
         sets.push((0..9).chain([5000, 5001]).collect());
         let stored = page_sets(&sets, false, directory.path());
-        let pages: Vec<PageId> = (0..201).collect();
+        let pages: Vec<PageId> = PageId::first(201).collect();
         let sharing = Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter: true, bucket_limit: 10 };
         let (found, _) = join(&stored, everyone(&pages), sharing).unwrap();
         assert_eq!(found.crowded.len(), 1);
-        assert_eq!(found.crowded[0].members, (0..200).collect::<Vec<_>>());
+        assert_eq!(found.crowded[0].members, PageId::first(200).collect::<Vec<_>>());
         assert!(found.pairs.is_empty());
     }
 
@@ -409,7 +409,7 @@ mod tests {
         ) {
             let directory = tempfile::tempdir().unwrap();
             let stored = page_sets(&sets, weighted, directory.path());
-            let pages: Vec<PageId> = (0..).take(sets.len()).collect();
+            let pages: Vec<PageId> = PageId::first(sets.len()).collect();
             let weight = |n: &u64| if weighted { 1 + n % 3 } else { 1 };
             for measure in [Measure::Jaccard, Measure::Coverage] {
                 let mut expected = BTreeSet::new();
@@ -420,7 +420,7 @@ mod tests {
                         let (l, r) = (sum(&sets[left]), sum(&sets[right]));
                         let whole = if measure == Measure::Jaccard { l + r - both } else { l.min(r) };
                         if whole > 0.0 && both / whole >= threshold {
-                            expected.insert((left as PageId, right as PageId));
+                            expected.insert((PageId::from_index(left), PageId::from_index(right)));
                         }
                     }
                 }
@@ -445,10 +445,11 @@ mod tests {
         let stored = page_sets(&sets, false, directory.path());
         let of = |size_filter| {
             let sharing = Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter, bucket_limit: 100 };
-            join(&stored, everyone(&[0, 1, 2, 3]), sharing).unwrap()
+            join(&stored, everyone(&[0, 1, 2, 3].map(PageId::new)), sharing).unwrap()
         };
         let ((with, met), (without, all)) = (of(true), of(false));
-        assert_eq!(with.pairs, [(1, 2), (1, 3), (2, 3)]);
+        let expected = [(1, 2), (1, 3), (2, 3)].map(|(left, right)| (PageId::new(left), PageId::new(right)));
+        assert_eq!(with.pairs, expected);
         assert_eq!(with.pairs, without.pairs);
         assert!(met.passed_over > 0 && met.all == all.all && all.passed_over == 0, "{met:?} {all:?}");
     }
@@ -461,11 +462,11 @@ mod tests {
         let sets: Vec<BTreeSet<u64>> =
             (0..50).map(|page| if page == 20 { other.clone() } else { same.clone() }).collect();
         let stored = page_sets(&sets, false, directory.path());
-        let pages: Vec<PageId> = (0..50).collect();
+        let pages: Vec<PageId> = PageId::first(50).collect();
         let sharing = Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter: true, bucket_limit: 10 };
         let (found, _) = join(&stored, everyone(&pages), sharing).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members.len(), 49);
-        assert_eq!(found.pairs, [(20, 49)], "the best-ranked of the crowd stands for it");
+        assert_eq!(found.pairs, [(PageId::new(20), PageId::new(49))], "the best-ranked of the crowd stands for it");
     }
 }

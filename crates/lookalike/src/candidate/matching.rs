@@ -116,7 +116,7 @@ mod tests {
             let mut best: Option<(PageId, f64)> = None;
             if place >= plan.seeds {
                 for &other in &indexed {
-                    let similarity = jaccard(&sets[page as usize], &sets[other as usize]);
+                    let similarity = jaccard(&sets[page.index()], &sets[other.index()]);
                     let better = match plan.guess {
                         Guess::First => best.is_none(),
                         Guess::Best => best.is_none_or(|known| similarity > known.1),
@@ -146,19 +146,19 @@ mod tests {
         ) {
             let directory = tempfile::tempdir().unwrap();
             let mut stored = PageSets::new(directory.path(), 1 << 20, 0, false);
-            for (page, set) in (0u32..).zip(&sets) {
+            for (page, set) in PageId::counting().zip(&sets) {
                 stored.push(page, &set.iter().copied().collect::<Vec<_>>(), &[], &[]).unwrap();
             }
             stored.finish().unwrap();
-            let mut order: Vec<PageId> = (0..).take(sets.len()).collect();
-            order.sort_by_key(|page| seeded_order_key(&page.to_string(), seed));
+            let mut order: Vec<PageId> = PageId::first(sets.len()).collect();
+            order.sort_by_key(|page| seeded_order_key(&page.number().to_string(), seed));
             for guess in [Guess::First, Guess::Best] {
                 for (index_duplicates, size_filter) in [(false, true), (true, true), (true, false), (false, false)] {
                     let plan = MatchingPlan { threshold, guess, index_duplicates, size_filter, seeds };
                     let (found, _) = match_in_order(&stored, &order, plan, |left, right| {
-                        let similarity = jaccard(&sets[left as usize], &sets[right as usize]);
+                        let similarity = jaccard(&sets[left.index()], &sets[right.index()]);
                         let verdict = if similarity > threshold { Verdict::Accepted } else { Verdict::Rejected };
-                        Ok(Some((pair(left.min(right), left.max(right), similarity), verdict)))
+                        Ok(Some((pair(left.min(right).number(), left.max(right).number(), similarity), verdict)))
                     }).unwrap();
                     let found: BTreeSet<_> = found.iter().map(|pair| (pair.left, pair.right)).collect();
                     prop_assert_eq!(found, by_definition(&sets, &order, plan));

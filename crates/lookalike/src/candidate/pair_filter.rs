@@ -3,7 +3,7 @@
 //! In: the columns of the first reading. Out: whether a pair is worth comparing exactly. Refused is
 //! only what the decision would refuse, near misses apart, or what the user asked not to compare.
 
-use crate::page::PageId;
+use crate::page::{PageId, PageVec};
 use crate::plan::{Decision, NEAR_MISS_BITS, NEAR_MISS_DISTANCE, Plan};
 
 /// The columns of numbers that every page has after the first reading.
@@ -42,7 +42,7 @@ impl ColumnLayout {
 /// Refuses pairs.
 pub struct PairFilter<'a> {
     /// Words in each page.
-    pub tokens: &'a [u32],
+    pub tokens: &'a PageVec<u32>,
     /// Lengths may differ by this factor.
     pub length_ratio: Option<f64>,
     /// The group of each page; 0 for none.
@@ -75,14 +75,16 @@ impl PairFilter<'_> {
     /// Whether two pages are worth comparing.
     #[must_use]
     pub fn passes(&self, left: PageId, right: PageId) -> bool {
-        self.is_wanted(left, right) && self.can_be_accepted(left as usize, right as usize)
+        self.is_wanted(left, right) && self.can_be_accepted(left.index(), right.index())
     }
 
     /// Whether the user wants two pages to be compared.
     #[must_use]
     pub fn is_wanted(&self, left: PageId, right: PageId) -> bool {
-        let (left, right) = (left as usize, right as usize);
-        let in_one_group = self.groups.is_none_or(|groups| groups[left] == groups[right] && groups[left] != 0);
+        let in_one_group = self.groups.is_none_or(|groups| {
+            let group = groups[left.index()];
+            group == groups[right.index()] && group != 0
+        });
         in_one_group
             && self.length_ratio.is_none_or(|ratio| {
                 let (shorter, longer) =

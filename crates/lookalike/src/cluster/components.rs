@@ -7,31 +7,41 @@ use std::collections::HashMap;
 
 use crate::cluster::identity::IdentitySets;
 use crate::error::Result;
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 use crate::page_table::PageTable;
 use crate::union_find::UnionFind;
 
-/// The components of `pairs`, and of pages with the same `first`.
-#[must_use]
-pub fn of(first: &[PageId], pairs: &[ScoredPair]) -> UnionFind {
-    let mut components = UnionFind::new(first.len());
-    for (page, &leader) in (0..).zip(first) {
-        components.join(page, leader);
+/// Pages in components; the first page of each is its root.
+pub struct Components(UnionFind);
+
+impl Components {
+    /// The components of `pairs`, and of pages with the same `first`.
+    #[must_use]
+    pub fn of(first: &PageVec<PageId>, pairs: &[ScoredPair]) -> Components {
+        let mut components = UnionFind::new(first.len());
+        for (page, leader) in first.by_page() {
+            components.join(page.number(), leader.number());
+        }
+        for pair in pairs {
+            components.join(pair.left.number(), pair.right.number());
+        }
+        Components(components)
     }
-    for pair in pairs {
-        components.join(pair.left, pair.right);
+
+    /// The root of a page's component.
+    pub fn root(&mut self, page: PageId) -> PageId {
+        PageId::new(self.0.root(page.number()))
     }
-    components
 }
 
 /// For every page that stands for a set: the best-ranked set of its component.
 #[must_use]
-pub fn assign(in_rank_order: &[PageId], components: &mut UnionFind, pages: usize) -> Vec<PageId> {
-    let mut best: Vec<Option<PageId>> = vec![None; pages];
-    let mut chosen: Vec<PageId> = (0..).take(pages).collect();
+pub fn assign(in_rank_order: &[PageId], components: &mut Components, pages: usize) -> PageVec<PageId> {
+    let mut best: PageVec<Option<PageId>> = PageVec::filled(pages, None);
+    let mut chosen = PageVec::from_fn(pages, |page| page);
     for &page in in_rank_order {
-        let root = components.root(page) as usize;
-        chosen[page as usize] = *best[root].get_or_insert(page);
+        let root = components.root(page);
+        chosen[page] = *best[root].get_or_insert(page);
     }
     chosen
 }
@@ -40,13 +50,13 @@ pub fn assign(in_rank_order: &[PageId], components: &mut UnionFind, pages: usize
 ///
 /// # Errors
 /// When the file of strings cannot be read.
-pub fn smallest_ids(pages: &PageTable, sets: &IdentitySets, pairs: &[ScoredPair]) -> Result<Vec<PageId>> {
-    let mut components = of(&sets.first, pairs);
-    let roots: Vec<PageId> = (0..).take(pages.len()).map(|page| components.root(page)).collect();
+pub fn smallest_ids(pages: &PageTable, sets: &IdentitySets, pairs: &[ScoredPair]) -> Result<PageVec<PageId>> {
+    let mut components = Components::of(&sets.first, pairs);
+    let roots = PageVec::from_fn(pages.len(), |page| components.root(page));
     let mut smallest: HashMap<PageId, (String, PageId)> = HashMap::new();
-    let mut size = vec![0u32; pages.len()];
-    roots.iter().for_each(|&root| size[root as usize] += 1);
-    for (page, &root) in (0..).zip(&roots).filter(|(_, root)| size[**root as usize] > 1) {
+    let mut size = PageVec::filled(pages.len(), 0u32);
+    roots.iter().for_each(|&root| size[root] += 1);
+    for (page, &root) in roots.by_page().filter(|&(_, &root)| size[root] > 1) {
         let id = pages.id(page)?;
         match smallest.get(&root) {
             Some((known, _)) if *known <= id => {}
@@ -55,29 +65,30 @@ pub fn smallest_ids(pages: &PageTable, sets: &IdentitySets, pairs: &[ScoredPair]
             }
         }
     }
-    Ok((0..).zip(&roots).map(|(page, root)| smallest.get(root).map_or(page, |(_, page)| *page)).collect())
+    Ok(roots.by_page().map(|(page, root)| smallest.get(root).map_or(page, |(_, page)| *page)).collect())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cluster::tests::pair;
+    use crate::cluster::tests::{page_vec, pair};
     use proptest::prelude::*;
 
     #[test]
     fn a_chain_is_one_group_led_by_its_best_ranked_page() {
-        let mut components = of(&[0, 1, 2, 3, 3], &[pair(0, 1, 0.8), pair(1, 2, 0.8)]);
-        assert_eq!(assign(&[2, 1, 0, 3], &mut components, 5)[..4], [2, 2, 2, 3]);
-        assert_eq!(components.root(4), 3);
+        let mut components = Components::of(&page_vec([0, 1, 2, 3, 3]), &[pair(0, 1, 0.8), pair(1, 2, 0.8)]);
+        let order = [2, 1, 0, 3].map(PageId::new);
+        assert_eq!(assign(&order, &mut components, 5), page_vec([2, 2, 2, 3, 4]));
+        assert_eq!(components.root(PageId::new(4)), PageId::new(3));
     }
 
     proptest! {
         #[test]
         fn components_equal_reachability(edges in prop::collection::vec((0u32..15, 0u32..15), 0..20)) {
             let pairs: Vec<_> = edges.iter().filter(|(a, b)| a != b).map(|&(a, b)| pair(a.min(b), a.max(b), 0.9)).collect();
-            let first: Vec<PageId> = (0..15).collect();
-            let mut components = of(&first, &pairs);
-            for start in 0..15u32 {
+            let first = PageVec::from_fn(15, |page| page);
+            let mut components = Components::of(&first, &pairs);
+            for start in first.pages() {
                 let mut reached = vec![start];
                 let mut at = 0;
                 while at < reached.len() {

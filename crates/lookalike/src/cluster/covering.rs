@@ -10,34 +10,34 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use crate::cluster::Direction;
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 
 /// Moves pages behind those that cover them one-sidedly.
 #[must_use]
 pub fn coverers_first(in_rank_order: &[PageId], pairs: &[ScoredPair], direction: Direction) -> Vec<PageId> {
-    let pages = in_rank_order.iter().max().map_or(0, |&last| last as usize + 1);
-    let mut place = vec![0usize; pages];
-    in_rank_order.iter().enumerate().for_each(|(at, &page)| place[page as usize] = at);
-    let mut waiting_for = vec![0u32; pages];
-    let mut covers: Vec<Vec<PageId>> = vec![Vec::new(); pages];
+    let pages = in_rank_order.iter().max().map_or(0, |&last| last.index() + 1);
+    let mut place = PageVec::filled(pages, 0usize);
+    in_rank_order.iter().enumerate().for_each(|(at, &page)| place[page] = at);
+    let mut waiting_for = PageVec::filled(pages, 0u32);
+    let mut covers: PageVec<Vec<PageId>> = PageVec::filled(pages, Vec::new());
     for pair in pairs {
         for (page, other) in [(pair.left, pair.right), (pair.right, pair.left)] {
             if direction.link(pair, page).is_some() && direction.link(pair, other).is_none() {
-                waiting_for[page as usize] += 1;
-                covers[other as usize].push(page);
+                waiting_for[page] += 1;
+                covers[other].push(page);
             }
         }
     }
-    let ready = in_rank_order.iter().filter(|&&page| waiting_for[page as usize] == 0);
-    let mut heap: BinaryHeap<Reverse<usize>> = ready.map(|&page| Reverse(place[page as usize])).collect();
+    let ready = in_rank_order.iter().filter(|&&page| waiting_for[page] == 0);
+    let mut heap: BinaryHeap<Reverse<usize>> = ready.map(|&page| Reverse(place[page])).collect();
     let mut order = Vec::with_capacity(in_rank_order.len());
     while let Some(Reverse(at)) = heap.pop() {
         let page = in_rank_order[at];
         order.push(page);
-        for &covered in &covers[page as usize] {
-            waiting_for[covered as usize] -= 1;
-            if waiting_for[covered as usize] == 0 {
-                heap.push(Reverse(place[covered as usize]));
+        for &covered in &covers[page] {
+            waiting_for[covered] -= 1;
+            if waiting_for[covered] == 0 {
+                heap.push(Reverse(place[covered]));
             }
         }
     }
@@ -58,12 +58,12 @@ mod tests {
         let part = ScoredPair { left_in_right: 1.0, right_in_left: 0.3, ..pair(0, 2, 1.0) };
         let alike = ScoredPair { left_in_right: 0.9, right_in_left: 0.9, ..pair(1, 2, 0.9) };
         let direction = Direction::Covering(0.7);
-        let order = coverers_first(&[0, 1, 2], &[part, alike], direction);
-        assert_eq!(order, [1, 2, 0]);
+        let order = coverers_first(&[0, 1, 2].map(PageId::new), &[part, alike], direction);
+        assert_eq!(order, [1, 2, 0].map(PageId::new));
         let neighbours = Neighbours::new(3, &[part, alike], direction);
         let chosen = star::assign(3, &order, &neighbours, Guess::Best);
         // 1 is kept and 2 is like it; 0 was compared with 2 only, which is gone, so it stays.
-        assert_eq!([chosen[0].page, chosen[1].page, chosen[2].page], [0, 1, 1]);
+        assert_eq!(chosen.iter().map(|link| link.page.number()).collect::<Vec<_>>(), [0, 1, 1]);
     }
 
     proptest! {
@@ -73,7 +73,7 @@ mod tests {
             order in Just((0u32..25).collect::<Vec<_>>()).prop_shuffle(),
         ) {
             let direction = Direction::Covering(0.6);
-            let order: Vec<PageId> = order.into_iter().filter(|&page| (page as usize) < sets.len()).collect();
+            let order: Vec<PageId> = order.into_iter().map(PageId::new).filter(|page| page.index() < sets.len()).collect();
             let mut pairs = Vec::new();
             for right in 0..sets.len() {
                 for left in 0..right {
@@ -89,9 +89,8 @@ mod tests {
             prop_assert_eq!(ordered.len(), order.len(), "there is no circle");
             let neighbours = Neighbours::new(sets.len(), &pairs, direction);
             let chosen = star::assign(sets.len(), &ordered, &neighbours, Guess::Best);
-            let is_kept = |page: PageId| chosen[page as usize].page == page;
-            for page in 0..u32::try_from(sets.len()).unwrap() {
-                let link = chosen[page as usize];
+            let is_kept = |page: PageId| chosen[page].page == page;
+            for (page, link) in chosen.by_page() {
                 prop_assert!(is_kept(link.page));
                 if is_kept(page) {
                     prop_assert!(!neighbours.of(page).iter().any(|link| is_kept(link.page)), "kept, though another kept page has it");

@@ -9,7 +9,7 @@ pub mod star;
 
 pub use group_config::{ClusterMode, GroupConfig, Keep};
 
-use crate::page::{Kind, PageId, ScoredPair};
+use crate::page::{Kind, PageId, PageVec, ScoredPair};
 use crate::plan::{Decision, Plan};
 use identity::IdentitySets;
 
@@ -97,15 +97,15 @@ impl Neighbours {
             })
         };
         let mut starts = vec![0usize; pages + 1];
-        links().for_each(|(page, _)| starts[page as usize + 1] += 1);
+        links().for_each(|(page, _)| starts[page.index() + 1] += 1);
         for page in 0..pages {
             starts[page + 1] += starts[page];
         }
         let mut next = starts.clone();
-        let mut entries = vec![Link::to_itself(0); starts[pages]];
+        let mut entries = vec![Link::to_itself(PageId::new(0)); starts[pages]];
         for (page, link) in links() {
-            entries[next[page as usize]] = link;
-            next[page as usize] += 1;
+            entries[next[page.index()]] = link;
+            next[page.index()] += 1;
         }
         Neighbours { starts, entries }
     }
@@ -113,7 +113,7 @@ impl Neighbours {
     /// The pages that `page` can be dropped for.
     #[must_use]
     pub fn of(&self, page: PageId) -> &[Link] {
-        &self.entries[self.starts[page as usize]..self.starts[page as usize + 1]]
+        &self.entries[self.starts[page.index()]..self.starts[page.index() + 1]]
     }
 }
 
@@ -140,18 +140,18 @@ impl Fate {
 ///
 /// `chosen[first]` is the set that a set was assigned to; `tokens` tells empty and short pages.
 #[must_use]
-pub fn fates(sets: &IdentitySets, chosen: &[Link], tokens: &[u32], min_tokens: u32) -> Vec<Fate> {
-    let pages = sets.first.len();
-    let mut stands_for_others = vec![false; pages];
-    let mut fates: Vec<Fate> = (0u32..)
-        .zip(&sets.first)
+pub fn fates(sets: &IdentitySets, chosen: &PageVec<Link>, tokens: &PageVec<u32>, min_tokens: u32) -> PageVec<Fate> {
+    let mut stands_for_others = PageVec::filled(sets.first.len(), false);
+    let mut fates: PageVec<Fate> = sets
+        .first
+        .by_page()
         .map(|(page, &first)| {
-            let Link { page: target, similarity, is_containment } = chosen[first as usize];
-            let kept = sets.best[target as usize];
+            let Link { page: target, similarity, is_containment } = chosen[first];
+            let kept = sets.best[target];
             if kept == page {
                 return Fate { kept, similarity: 1.0, kind: Kind::Unique };
             }
-            stands_for_others[kept as usize] = true;
+            stands_for_others[kept] = true;
             if target == first {
                 Fate { kept, similarity: 1.0, kind: Kind::Exact }
             } else {
@@ -159,7 +159,7 @@ pub fn fates(sets: &IdentitySets, chosen: &[Link], tokens: &[u32], min_tokens: u
             }
         })
         .collect();
-    for (page, fate) in fates.iter_mut().enumerate().filter(|(_, fate)| fate.kind == Kind::Unique) {
+    for (page, fate) in PageId::counting().zip(fates.iter_mut()).filter(|(_, fate)| fate.kind == Kind::Unique) {
         fate.kind = match tokens[page] {
             0 => Kind::Empty,
             _ if stands_for_others[page] => Kind::Representative,
@@ -174,29 +174,44 @@ pub fn fates(sets: &IdentitySets, chosen: &[Link], tokens: &[u32], min_tokens: u
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn pair(left: PageId, right: PageId, similarity: f64) -> ScoredPair {
+    pub(crate) fn pair(left: u32, right: u32, similarity: f64) -> ScoredPair {
+        let (left, right) = (PageId::new(left), PageId::new(right));
         ScoredPair { left, right, similarity, left_in_right: 0.0, right_in_left: 0.0, score: similarity, estimate: 0.0 }
+    }
+
+    /// A page for every page.
+    pub(crate) fn page_vec<const N: usize>(numbers: [u32; N]) -> PageVec<PageId> {
+        numbers.into_iter().map(PageId::new).collect()
     }
 
     #[test]
     fn a_part_can_be_dropped_for_the_whole_and_not_the_other_way() {
         let part = ScoredPair { left_in_right: 0.9, right_in_left: 0.2, ..pair(3, 8, 0.9) };
         let direction = Direction::Covering(0.7);
-        assert_eq!(direction.link(&part, 3), Some(Link { page: 8, similarity: 0.9, is_containment: true }));
-        assert_eq!(direction.link(&part, 8), None);
+        assert_eq!(
+            direction.link(&part, PageId::new(3)),
+            Some(Link { page: PageId::new(8), similarity: 0.9, is_containment: true })
+        );
+        assert_eq!(direction.link(&part, PageId::new(8)), None);
         let alike = ScoredPair { left_in_right: 0.9, right_in_left: 0.8, ..part };
-        assert_eq!(direction.link(&alike, 8), Some(Link { page: 3, similarity: 0.8, is_containment: false }));
+        assert_eq!(
+            direction.link(&alike, PageId::new(8)),
+            Some(Link { page: PageId::new(3), similarity: 0.8, is_containment: false })
+        );
         let whole = ScoredPair { left_in_right: 1.0, right_in_left: 0.9, ..part };
-        assert!(direction.any_link(&whole, 3).is_containment, "all of it is in the other, which has more");
+        assert!(direction.any_link(&whole, PageId::new(3)).is_containment, "all of it is in the other, which has more");
     }
 
     #[test]
     fn every_kind_of_fate() {
         // 0 and 1 are the same page, 2 is near them, 3 empty, 4 short, 5 unique, 6 and 7 short copies.
-        let sets = IdentitySets { first: vec![0, 0, 2, 3, 4, 5, 6, 6], best: vec![1, 0, 2, 3, 4, 5, 6, 0], count: 6 };
-        let mut chosen = [0, 0, 0, 3, 4, 5, 6, 6].map(Link::to_itself);
-        chosen[2].similarity = 0.8;
-        let fates = fates(&sets, &chosen, &[50, 50, 50, 0, 3, 50, 3, 3], 8);
+        let first = page_vec([0, 0, 2, 3, 4, 5, 6, 6]);
+        let sets = IdentitySets { first, best: page_vec([1, 0, 2, 3, 4, 5, 6, 0]), count: 6 };
+        let mut chosen: PageVec<Link> =
+            page_vec([0, 0, 0, 3, 4, 5, 6, 6]).iter().copied().map(Link::to_itself).collect();
+        let near = PageId::new(2);
+        chosen[near].similarity = 0.8;
+        let fates = fates(&sets, &chosen, &vec![50, 50, 50, 0, 3, 50, 3, 3].into(), 8);
         let kinds: Vec<Kind> = fates.iter().map(|fate| fate.kind).collect();
         let expected = [
             Kind::Exact,
@@ -209,6 +224,10 @@ pub(crate) mod tests {
             Kind::Exact,
         ];
         assert_eq!(kinds, expected);
-        assert_eq!((fates[2].kept, fates[2].similarity), (1, 0.8), "the best-ranked copy is the one that is kept");
+        assert_eq!(
+            (fates[near].kept, fates[near].similarity),
+            (PageId::new(1), 0.8),
+            "the best-ranked copy is the one that is kept"
+        );
     }
 }

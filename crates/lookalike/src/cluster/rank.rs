@@ -5,7 +5,7 @@
 use rayon::prelude::*;
 
 use crate::cluster::Keep;
-use crate::page::{PageId, RawPage};
+use crate::page::{PageId, PageVec, RawPage};
 
 /// The rank of every page; 0 is kept first.
 #[derive(Debug, Clone)]
@@ -13,13 +13,13 @@ pub enum Ranks {
     /// By position alone.
     Position,
     /// By a policy, as places in the order.
-    Places(Vec<u32>),
+    Places(PageVec<u32>),
 }
 
 impl Ranks {
     /// By ascending key, then position. No keys: by position.
     #[must_use]
-    pub fn new(keys: &[f64]) -> Ranks {
+    pub fn new(keys: &PageVec<f64>) -> Ranks {
         if keys.is_empty() {
             return Ranks::Position;
         }
@@ -28,23 +28,24 @@ impl Ranks {
 
     /// The same, by classes first: pages of a lower class before those of a higher one.
     #[must_use]
-    pub fn in_classes(keys: &[f64], classes: &[u8]) -> Ranks {
-        let key = |at: usize| keys.get(at).copied().unwrap_or_default();
+    pub fn in_classes(keys: &PageVec<f64>, classes: &PageVec<u8>) -> Ranks {
+        // Without keys the position decides.
+        let key = |page: PageId| keys.get(page).copied().unwrap_or_default();
         Ranks::sorted(classes.len(), |a, b| classes[a].cmp(&classes[b]).then(key(a).total_cmp(&key(b))))
     }
 
     /// By ascending key of any kind, then position.
     #[must_use]
-    pub fn by_key<K: Ord + Sync>(keys: &[K]) -> Ranks {
+    pub fn by_key<K: Ord + Sync>(keys: &PageVec<K>) -> Ranks {
         Ranks::sorted(keys.len(), |a, b| keys[a].cmp(&keys[b]))
     }
 
-    fn sorted(pages: usize, compare: impl Fn(usize, usize) -> std::cmp::Ordering + Sync) -> Ranks {
-        let mut order: Vec<PageId> = (0..).take(pages).collect();
-        order.par_sort_unstable_by(|&a, &b| compare(a as usize, b as usize).then(a.cmp(&b)));
-        let mut places = vec![0; pages];
+    fn sorted(pages: usize, compare: impl Fn(PageId, PageId) -> std::cmp::Ordering + Sync) -> Ranks {
+        let mut order: Vec<PageId> = PageId::first(pages).collect();
+        order.par_sort_unstable_by(|&a, &b| compare(a, b).then(a.cmp(&b)));
+        let mut places = PageVec::filled(pages, 0);
         for (place, &page) in (0..).zip(&order) {
-            places[page as usize] = place;
+            places[page] = place;
         }
         Ranks::Places(places)
     }
@@ -53,8 +54,8 @@ impl Ranks {
     #[must_use]
     pub fn of(&self, page: PageId) -> u32 {
         match self {
-            Ranks::Position => page,
-            Ranks::Places(places) => places[page as usize],
+            Ranks::Position => page.number(),
+            Ranks::Places(places) => places[page],
         }
     }
 }
@@ -77,10 +78,10 @@ mod tests {
 
     #[test]
     fn keys_decide_and_position_breaks_ties() {
-        let ranks = Ranks::new(&[5.0, f64::INFINITY, 1.0, 5.0]);
-        assert_eq!((0..4).map(|page| ranks.of(page)).collect::<Vec<_>>(), [1, 3, 0, 2]);
-        assert_eq!(Ranks::new(&[]).of(9), 9);
-        let ranks = Ranks::in_classes(&[], &[1, 0, 0]);
-        assert_eq!((0..3).map(|page| ranks.of(page)).collect::<Vec<_>>(), [2, 0, 1]);
+        let ranks = Ranks::new(&vec![5.0, f64::INFINITY, 1.0, 5.0].into());
+        assert_eq!(PageId::first(4).map(|page| ranks.of(page)).collect::<Vec<_>>(), [1, 3, 0, 2]);
+        assert_eq!(Ranks::new(&PageVec::new()).of(PageId::new(9)), 9);
+        let ranks = Ranks::in_classes(&PageVec::new(), &vec![1, 0, 0].into());
+        assert_eq!(PageId::first(3).map(|page| ranks.of(page)).collect::<Vec<_>>(), [2, 0, 1]);
     }
 }

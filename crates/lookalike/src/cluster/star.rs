@@ -6,7 +6,7 @@
 
 use crate::cluster::covering::coverers_first;
 use crate::cluster::{Direction, Link, Neighbours};
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::Guess;
 
 /// The stars of `pairs`, and the graph they were found in.
@@ -17,7 +17,7 @@ pub fn stars(
     pairs: &[ScoredPair],
     direction: Direction,
     guess: Guess,
-) -> (Vec<Link>, Neighbours) {
+) -> (PageVec<Link>, Neighbours) {
     let neighbours = Neighbours::new(pages, pairs, direction);
     let chosen = match direction {
         Direction::Either => assign(pages, in_rank_order, &neighbours, guess),
@@ -29,23 +29,23 @@ pub fn stars(
 /// For every page that stands for a set: the set it is assigned to. The first guess is the
 /// best-ranked kept neighbour, whatever the similarity.
 #[must_use]
-pub fn assign(pages: usize, in_rank_order: &[PageId], neighbours: &Neighbours, guess: Guess) -> Vec<Link> {
-    let mut chosen: Vec<Link> = (0..).take(pages).map(Link::to_itself).collect();
-    let mut place = vec![0usize; pages];
-    let mut kept = vec![false; pages];
+pub fn assign(pages: usize, in_rank_order: &[PageId], neighbours: &Neighbours, guess: Guess) -> PageVec<Link> {
+    let mut chosen = PageVec::from_fn(pages, Link::to_itself);
+    let mut place = PageVec::filled(pages, 0usize);
+    let mut kept = PageVec::filled(pages, false);
     for (at, &page) in in_rank_order.iter().enumerate() {
-        place[page as usize] = at;
-        kept[page as usize] = !neighbours.of(page).iter().any(|link| kept[link.page as usize]);
+        place[page] = at;
+        kept[page] = !neighbours.of(page).iter().any(|link| kept[link.page]);
     }
-    for &page in in_rank_order.iter().filter(|&&page| !kept[page as usize]) {
-        let candidates = neighbours.of(page).iter().filter(|link| kept[link.page as usize]);
-        let by_place = |a: &Link, b: &Link| place[a.page as usize].cmp(&place[b.page as usize]);
+    for &page in in_rank_order.iter().filter(|&&page| !kept[page]) {
+        let candidates = neighbours.of(page).iter().filter(|link| kept[link.page]);
+        let by_place = |a: &Link, b: &Link| place[a.page].cmp(&place[b.page]);
         let best = match guess {
             Guess::First => candidates.min_by(|a, b| by_place(a, b)),
             Guess::Best => candidates.min_by(|a, b| b.similarity.total_cmp(&a.similarity).then(by_place(a, b))),
         };
         if let Some(&best) = best {
-            chosen[page as usize] = best;
+            chosen[page] = best;
         }
     }
     chosen
@@ -59,26 +59,30 @@ mod tests {
     use crate::page::ScoredPair;
     use proptest::prelude::*;
 
-    fn best(pages: usize, order: &[PageId], pairs: &[ScoredPair]) -> Vec<(PageId, f64)> {
-        let neighbours = Neighbours::new(pages, pairs, Direction::Either);
-        assign(pages, order, &neighbours, Guess::Best).iter().map(|link| (link.page, link.similarity)).collect()
+    fn best<const N: usize>(order: [u32; N], pairs: &[ScoredPair]) -> Vec<(u32, f64)> {
+        let neighbours = Neighbours::new(N, pairs, Direction::Either);
+        let chosen = assign(N, &order.map(PageId::new), &neighbours, Guess::Best);
+        chosen.iter().map(|link| (link.page.number(), link.similarity)).collect()
     }
 
     #[test]
     fn a_chain_is_not_one_group() {
         // 0 – 1 – 2: 1 is like 0, 2 is like 1 but not like 0.
         let pairs = [pair(0, 1, 0.8), pair(1, 2, 0.8)];
-        assert_eq!(best(3, &[0, 1, 2], &pairs), [(0, 1.0), (0, 0.8), (2, 1.0)]);
+        assert_eq!(best([0, 1, 2], &pairs), [(0, 1.0), (0, 0.8), (2, 1.0)]);
         // With the middle ranked first, it stands for both.
-        assert_eq!(best(3, &[1, 0, 2], &pairs), [(1, 0.8), (1, 1.0), (1, 0.8)]);
+        assert_eq!(best([1, 0, 2], &pairs), [(1, 0.8), (1, 1.0), (1, 0.8)]);
     }
 
     #[test]
     fn the_most_similar_kept_page_is_named_or_the_first() {
         let pairs = [pair(0, 2, 0.7), pair(1, 2, 0.9)];
-        assert_eq!(best(3, &[0, 1, 2], &pairs)[2], (1, 0.9));
+        assert_eq!(best([0, 1, 2], &pairs)[2], (1, 0.9));
         let neighbours = Neighbours::new(3, &pairs, Direction::Either);
-        assert_eq!(assign(3, &[0, 1, 2], &neighbours, Guess::First)[2].page, 0);
+        assert_eq!(
+            assign(3, &[0, 1, 2].map(PageId::new), &neighbours, Guess::First)[PageId::new(2)].page,
+            PageId::new(0)
+        );
     }
 
     proptest! {
@@ -86,10 +90,10 @@ mod tests {
         fn the_promise(edges in prop::collection::btree_map((0u32..20, 0u32..20), 0.5f64..1.0, 0..60), order in Just((0u32..20).collect::<Vec<_>>()).prop_shuffle()) {
             let pairs: Vec<_> = edges.iter().filter(|((a, b), _)| a < b).map(|(&(a, b), &s)| pair(a, b, s)).collect();
             let neighbours = Neighbours::new(20, &pairs, Direction::Either);
+            let order: Vec<PageId> = order.into_iter().map(PageId::new).collect();
             let chosen = assign(20, &order, &neighbours, Guess::Best);
-            let is_kept = |page: PageId| chosen[page as usize].page == page;
-            for page in 0..20u32 {
-                let link = chosen[page as usize];
+            let is_kept = |page: PageId| chosen[page].page == page;
+            for (page, link) in chosen.by_page() {
                 prop_assert!(is_kept(link.page), "only kept pages are named");
                 if link.page == page {
                     // Kept: no kept page is a verified neighbour.

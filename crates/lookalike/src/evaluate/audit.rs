@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::evaluate::method_run::temporary_directory;
 use crate::evaluate::metrics::wilson;
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 use crate::read::plain::plain_text;
 use crate::report::diff::differences::{Differences, classify};
 use crate::report::diff::{Piece, pieces};
@@ -83,8 +83,8 @@ impl Population {
         let (summary, stored) = stored::open(directory, work.path())?;
         let mut strata: BTreeMap<Stratum, Vec<ScoredPair>> = BTreeMap::new();
         let mut room = Scratch::default();
-        let mut sites = Vec::with_capacity(stored.pages.len());
-        for page in (0..).take(stored.pages.len()) {
+        let mut sites = PageVec::new();
+        for page in stored.pages.all() {
             let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.pairs.site.site(url));
             sites.push(site.map(|site| xxh3_64(site.as_bytes())));
         }
@@ -94,7 +94,7 @@ impl Population {
                 if !has_text(pair.left) || !has_text(pair.right) {
                     continue; // a row of an index, which nobody can look at
                 }
-                let same = sites[pair.left as usize].zip(sites[pair.right as usize]).map(|(a, b)| a == b);
+                let same = sites[pair.left].zip(sites[pair.right]).map(|(a, b)| a == b);
                 strata.entry(Stratum::new(accepted, pair.similarity, same)).or_default().push(pair);
             }
         }

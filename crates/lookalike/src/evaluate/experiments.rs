@@ -159,7 +159,7 @@ fn differences_of(run: &MethodRun, labels: &Labels<'_>) -> Result<PairDifference
     let judged = run.pairs.iter().filter_map(|pair| Some((pair, labels.verdict(pair.left, pair.right)?)));
     let mut sample: Vec<(u64, &ScoredPair, bool)> = judged
         .map(|(pair, is_correct)| {
-            let key = [pair.left.to_le_bytes(), pair.right.to_le_bytes()].concat();
+            let key = [pair.left.number().to_le_bytes(), pair.right.number().to_le_bytes()].concat();
             (xxh3_64(&key), pair, is_correct)
         })
         .collect();

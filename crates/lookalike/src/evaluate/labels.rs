@@ -6,7 +6,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::evaluate::gold::Gold;
-use crate::page::PageId;
+use crate::page::{PageId, PageVec};
 use crate::report::stored::StoredPages;
 use crate::spill::Scratch;
 use crate::text::site::SiteRule;
@@ -18,11 +18,11 @@ const NAMED: usize = 10;
 pub(super) struct Labels<'g> {
     gold: &'g Gold,
     /// Its place in the gold.
-    judged: Vec<Option<u32>>,
+    judged: PageVec<Option<u32>>,
     /// Where the pages of the gold are.
     page_of: Vec<Option<PageId>>,
     /// Its site, by number.
-    site: Vec<Option<u32>>,
+    site: PageVec<Option<u32>>,
     site_names: Vec<String>,
     /// Pages of the gold that the input does not have.
     pub(super) missing: usize,
@@ -42,9 +42,9 @@ impl<'g> Labels<'g> {
         let pages = stored.pages.len();
         let mut labels = Labels {
             gold,
-            judged: vec![None; pages],
+            judged: PageVec::filled(pages, None),
             page_of: vec![None; gold.pages.len()],
-            site: vec![None; pages],
+            site: PageVec::filled(pages, None),
             site_names: Vec::new(),
             missing: 0,
         };
@@ -52,7 +52,7 @@ impl<'g> Labels<'g> {
         for (number, page) in (0u32..).zip(&gold.pages) {
             match stored.ids.find(&page.id) {
                 Some(found) => {
-                    labels.judged[found as usize] = Some(number);
+                    labels.judged[found] = Some(number);
                     labels.page_of[number as usize] = Some(found);
                 }
                 None => {
@@ -66,8 +66,11 @@ impl<'g> Labels<'g> {
         if labels.missing > 0 && (!allow_missing || labels.missing == gold.pages.len()) {
             let more = labels.missing - names.len();
             let rest = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
-            let example =
-                stored.pages.id(0).map(|id| format!("; the input's ids look like '{id}'")).unwrap_or_default();
+            let example = stored
+                .pages
+                .id(PageId::new(0))
+                .map(|id| format!("; the input's ids look like '{id}'"))
+                .unwrap_or_default();
             return Err(Error::Usage(format!(
                 "{} of the {} judged pages are not in the input{example}:\n{}{rest}\n{}",
                 labels.missing,
@@ -87,13 +90,13 @@ impl<'g> Labels<'g> {
     fn find_sites(&mut self, stored: &StoredPages, rule: SiteRule) -> Result<()> {
         let mut numbers: HashMap<String, u32> = HashMap::new();
         let mut room = Scratch::default();
-        for page in (0..).take(self.judged.len()) {
-            let given = self.judged[page as usize].and_then(|number| self.gold.pages[number as usize].site.clone());
+        for page in stored.pages.all() {
+            let given = self.judged[page].and_then(|number| self.gold.pages[number as usize].site.clone());
             let site = match given {
                 Some(site) => Some(site),
                 None => stored.pages.strings(page, &mut room)?.url.and_then(|url| rule.site(url)),
             };
-            self.site[page as usize] = site.map(|site| {
+            self.site[page] = site.map(|site| {
                 let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
                 *numbers.entry(site.clone()).or_insert_with(|| {
                     self.site_names.push(site);
@@ -106,7 +109,7 @@ impl<'g> Labels<'g> {
 
     /// Whether pages are said to belong together; nothing where nobody said so.
     pub(super) fn verdict(&self, left: PageId, right: PageId) -> Option<bool> {
-        let (a, b) = (self.judged[left as usize]?, self.judged[right as usize]?);
+        let (a, b) = (self.judged[left]?, self.judged[right]?);
         match &self.gold.pairs {
             Some(pairs) => {
                 let listed = pairs.get(&(a.min(b), a.max(b))).copied();
@@ -118,7 +121,7 @@ impl<'g> Labels<'g> {
 
     /// Whether anything is known of a page.
     pub(super) fn is_judged(&self, page: PageId) -> bool {
-        self.judged[page as usize].is_some()
+        self.judged[page].is_some()
     }
 
     /// All pairs that belong together.
@@ -148,11 +151,11 @@ impl<'g> Labels<'g> {
 
     /// What splits a pair belongs to.
     pub(super) fn facts(&self, left: PageId, right: PageId) -> PairFacts {
-        let same_site = self.site[left as usize].zip(self.site[right as usize]).map(|(a, b)| a == b);
+        let same_site = self.site[left].zip(self.site[right]).map(|(a, b)| a == b);
         // Pairs of one cluster are not independent: a cluster is in one half with all its pairs, and a pair
         // between two in that of the one with the smaller hash.
         let half = |page: PageId| {
-            let page = self.judged[page as usize].map(|number| &self.gold.pages[number as usize]);
+            let page = self.judged[page].map(|number| &self.gold.pages[number as usize]);
             page.map_or(0, |page| match page.cluster {
                 Some(cluster) => xxh3_64(self.gold.clusters[cluster as usize].as_bytes()),
                 None => xxh3_64(page.id.as_bytes()),
@@ -163,13 +166,13 @@ impl<'g> Labels<'g> {
 
     /// What kind a pair is of: that of both pages.
     pub(super) fn kind(&self, left: PageId, right: PageId) -> Option<&str> {
-        let kind = |page: PageId| self.gold.pages[self.judged[page as usize]? as usize].kind.as_deref();
+        let kind = |page: PageId| self.gold.pages[self.judged[page]? as usize].kind.as_deref();
         let (a, b) = (kind(left)?, kind(right)?);
         Some(if a == b { a } else { "between kinds" })
     }
 
     pub(super) fn site_of(&self, page: PageId) -> Option<&str> {
-        self.site[page as usize].map(|site| self.site_names[site as usize].as_str())
+        self.site[page].map(|site| self.site_names[site as usize].as_str())
     }
 
     /// The judged pages that have clusters: the page, and the cluster.

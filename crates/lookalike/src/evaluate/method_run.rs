@@ -13,7 +13,7 @@ use crate::evaluate::EvaluateOptions;
 use crate::job::RunOptions;
 use crate::job::dedup::dedup;
 use crate::observe::Silent;
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::Plan;
 use crate::report::files;
 use crate::report::run::cpu_seconds;
@@ -45,12 +45,12 @@ pub(super) struct MethodRun {
     /// Accepted pairs between identity sets, ascending.
     pub(super) pairs: Vec<ScoredPair>,
     /// For each page the page that is kept in its place.
-    pub(super) kept: Vec<PageId>,
+    pub(super) kept: PageVec<PageId>,
     pub(super) cost: Cost,
     /// Records that could not be used.
     pub(super) skipped: u64,
     /// Sites by the URLs of pages, as hashes, where the method looks at them.
-    sites: Vec<Option<u64>>,
+    sites: PageVec<Option<u64>>,
     /// Whether crowded buckets were compared by leaders, so that pairs may be missing.
     pub(super) is_capped: bool,
     /// The result's own account of it, with which its pages are found again.
@@ -94,11 +94,11 @@ impl<'a> Runner<'a> {
         let stored = stored::pages(&output, directory.path(), usize::MAX / 2)?;
         let pairs = stored.ids.pairs(&output, files::PAIRS)?;
         let kept = stored.ids.kept(&output)?;
-        let mut sites = Vec::new();
+        let mut sites = PageVec::new();
         let plan = config.plan();
         if plan.sketch.site {
             let mut room = Scratch::default();
-            for page in (0..).take(stored.pages.len()) {
+            for page in stored.pages.all() {
                 let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| config.pairs.site.site(url));
                 sites.push(site.map(|site| xxh3_64(site.as_bytes())));
             }
@@ -150,25 +150,25 @@ impl MethodRun {
     }
 
     fn is_same_site(&self, pair: &ScoredPair) -> bool {
-        let site = |page: PageId| self.sites.get(page as usize).copied().flatten();
+        let site = |page: PageId| self.sites.get(page).copied().flatten();
         site(pair.left).is_some() && site(pair.left) == site(pair.right)
     }
 
     /// The pages of each identity set, by its first page.
-    pub(super) fn members(&self) -> Vec<Vec<PageId>> {
-        let mut members = vec![Vec::new(); self.stored.first.len()];
-        for (page, &first) in (0..).zip(&self.stored.first) {
-            members[first as usize].push(page);
+    pub(super) fn members(&self) -> PageVec<Vec<PageId>> {
+        let mut members = PageVec::filled(self.stored.first.len(), Vec::new());
+        for (page, &first) in self.stored.first.by_page() {
+            members[first].push(page);
         }
         members
     }
 
     /// For each page the page that would be kept in its place, if the method had another threshold and `pairs` were all
     /// that it accepts.
-    pub(super) fn stars(&self, pairs: &[ScoredPair], threshold: f64, guess: Guess) -> Vec<PageId> {
+    pub(super) fn stars(&self, pairs: &[ScoredPair], threshold: f64, guess: Guess) -> PageVec<PageId> {
         let first = &self.stored.first;
-        let order: Vec<PageId> = (0..).zip(first).filter(|(page, first)| page == *first).map(|row| row.0).collect();
+        let order: Vec<PageId> = first.pages().filter(|&page| first[page] == page).collect();
         let (chosen, _) = star::stars(first.len(), &order, pairs, Direction::of(&self.plan, Some(threshold)), guess);
-        first.iter().map(|&first| chosen[first as usize].page).collect()
+        first.iter().map(|&first| chosen[first].page).collect()
     }
 }

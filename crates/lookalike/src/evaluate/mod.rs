@@ -27,7 +27,7 @@ use serde::Serialize;
 
 use crate::config::{Config, Guess, Method};
 use crate::error::{Error, Result};
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::Unit;
 use crate::report::stored;
 use gold::{Gold, GoldColumns};
@@ -306,7 +306,7 @@ pub fn found_clusters(path: &Path, columns: &GoldColumns) -> Result<Gold> {
     let stored = stored::pages(path, work.path(), usize::MAX / 2)?;
     let kept = stored.ids.kept(path)?;
     let mut rows = Vec::with_capacity(kept.len());
-    for (page, kept) in (0..).zip(kept) {
+    for (page, &kept) in kept.by_page() {
         rows.push((stored.pages.id(page)?, stored.pages.id(kept)?));
     }
     Ok(Gold::of_clusters(rows.iter().map(|(page, cluster)| (page.as_str(), cluster.as_str()))))
@@ -397,8 +397,8 @@ impl Judge<'_> {
             }
         }
         for pair in &run.pairs {
-            for &left in &members[pair.left as usize] {
-                members[pair.right as usize].iter().for_each(|&right| add(left, right, Some(pair)));
+            for &left in &members[pair.left] {
+                members[pair.right].iter().for_each(|&right| add(left, right, Some(pair)));
             }
         }
         judged.sort_by(|a, b| b.value.total_cmp(&a.value).then((a.left, a.right).cmp(&(b.left, b.right))));
@@ -406,22 +406,23 @@ impl Judge<'_> {
     }
 
     /// Scores of clusters, from the page that is kept in each page's place.
-    fn clusters(&self, kept: &[PageId]) -> (Option<ClusterScores>, Option<Counts>) {
+    fn clusters(&self, kept: &PageVec<PageId>) -> (Option<ClusterScores>, Option<Counts>) {
         if self.clustered.is_empty() {
             return (None, None);
         }
         let gold: Vec<u32> = self.clustered.iter().map(|row| row.1).collect();
-        let found: Vec<u32> = self.clustered.iter().map(|row| kept[row.0 as usize]).collect();
+        let found: Vec<PageId> = self.clustered.iter().map(|row| kept[row.0]).collect();
         // A kept page that nobody judged is of no cluster, so that what was dropped for it counts as wrong.
-        let mut place = vec![u32::MAX; kept.len()];
+        let mut place = PageVec::filled(kept.len(), u32::MAX);
         for (at, row) in (0u32..).zip(&self.clustered) {
-            place[row.0 as usize] = at;
+            place[row.0] = at;
         }
         let mut all_gold = gold.clone();
         all_gold.push(u32::MAX);
         let nowhere = u32::try_from(gold.len()).unwrap_or(u32::MAX);
-        let mut places: Vec<u32> = found.iter().map(|&kept| place[kept as usize].min(nowhere)).collect();
+        let mut places: Vec<u32> = found.iter().map(|&kept| place[kept].min(nowhere)).collect();
         places.push(nowhere);
+        let found: Vec<u32> = found.into_iter().map(PageId::number).collect();
         (Some(compare_clusters(&gold, &found)), Some(strict(&all_gold, &places)))
     }
 

@@ -10,7 +10,7 @@ use crate::evaluate::method_run::{MethodRun, Runner};
 use crate::evaluate::metrics::Counts;
 use crate::evaluate::{Judge, RunPair};
 use crate::names::Named;
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 
 /// Spot signatures, varied.
 #[derive(Debug, Clone, Serialize)]
@@ -58,7 +58,7 @@ pub(super) fn spot_experiments(
     tell: &dyn Fn(&str),
 ) -> Result<SpotExperiments> {
     let base = &pair.run.config;
-    let scores = |kept: &[PageId]| judge.clusters(kept).1.unwrap_or_default();
+    let scores = |kept: &PageVec<PageId>| judge.clusters(kept).1.unwrap_or_default();
     // The parameters as they are, but for those named here.
     let varied = |values: &[(&str, String)]| -> Result<Config> {
         let mut config = base.clone();
@@ -105,7 +105,7 @@ pub(super) fn spot_experiments(
 }
 
 /// Full matching at a threshold, from the pairs of the loosest run.
-fn full_match(loose: &MethodRun, threshold: f64, guess: Guess) -> Vec<PageId> {
+fn full_match(loose: &MethodRun, threshold: f64, guess: Guess) -> PageVec<PageId> {
     let pairs: Vec<ScoredPair> =
         loose.pairs.iter().filter(|pair| loose.plan.decision.reaches(pair.similarity, threshold)).copied().collect();
     loose.stars(&pairs, threshold, guess)
@@ -115,7 +115,7 @@ fn full_match(loose: &MethodRun, threshold: f64, guess: Guess) -> Vec<PageId> {
 fn batches(run: &MethodRun, judge: &Judge<'_>) -> Result<Vec<(usize, usize, usize, usize)>> {
     let cluster: std::collections::HashMap<PageId, u32> = judge.clustered.iter().copied().collect();
     let mut order = Vec::new();
-    for (page, &first) in (0..).zip(&run.stored.first) {
+    for (page, &first) in run.stored.first.by_page() {
         if page == first {
             order.push((seeded_order_key(&run.stored.pages.id(page)?, run.plan.seed), page));
         }
@@ -124,7 +124,7 @@ fn batches(run: &MethodRun, judge: &Judge<'_>) -> Result<Vec<(usize, usize, usiz
     let mut seen = std::collections::HashSet::new();
     let (mut rows, mut indexed, mut wrong, mut missed) = (Vec::new(), 0, 0, 0);
     for (at, (_, page)) in order.iter().enumerate() {
-        let kept = run.kept[*page as usize];
+        let kept = run.kept[*page];
         if let Some(own) = cluster.get(page) {
             if kept == *page {
                 missed += usize::from(seen.contains(own));

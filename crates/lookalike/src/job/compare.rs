@@ -298,7 +298,7 @@ fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static
     let mut page: Option<PageId> = loaded.ids.find(name);
     if page.is_none() {
         let mut room = crate::spill::Scratch::default();
-        for candidate in (0..).take(loaded.pages.len()) {
+        for candidate in loaded.pages.all() {
             if loaded.pages.strings(candidate, &mut room)?.url == Some(name) {
                 page = Some(candidate);
                 break;

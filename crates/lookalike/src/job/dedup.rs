@@ -26,7 +26,7 @@ use crate::corpus_stats;
 use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
 use crate::observe::{Observer, Stage};
-use crate::page::PageId;
+use crate::page::{PageId, PageVec};
 use crate::page_table::{BYTES_A_PAGE, PageTable};
 use crate::plan::Plan;
 use crate::read::{Corpus, discover};
@@ -194,12 +194,12 @@ impl Run<'_> {
             let searched = if run.plan.matches_in_order() {
                 search::Searched::default()
             } else {
-                run.search(&sketched, &sets, &|page| ranks.of(sets.best[page as usize]))?
+                run.search(&sketched, &sets, &|page| ranks.of(sets.best[page]))?
             };
             Ok((ranks, sets, searched))
         })?;
         let columns_spilled = sketched.columns.iter().any(Spill::is_spilled);
-        let rank = |page: PageId| ranks.of(sets.best[page as usize]);
+        let rank = |page: PageId| ranks.of(sets.best[page]);
         let order = in_rank_order(&sets, &rank);
 
         let candidates = &searched.candidates;
@@ -211,7 +211,7 @@ impl Run<'_> {
         let (verified, sets_spilled) = self.stage(Stage::Verify, bytes, |run| {
             let pages = &sketched.pages;
             if run.plan.matches_in_order() {
-                let seeds = order.partition_point(|&page| is_seed(pages, sets.best[page as usize]));
+                let seeds = order.partition_point(|&page| is_seed(pages, sets.best[page]));
                 let is_spilled = sketched.sets.as_ref().is_some_and(PageSets::is_spilled);
                 let (verified, met) = run.match_pages(&sketched, &order, seeds)?;
                 collisions = met;
@@ -231,7 +231,7 @@ impl Run<'_> {
             let mut verified = verify(candidates, page_sets, run.plan, &rank, &is_wanted)?;
             run.settle_crowds(candidates, page_sets, &order, pages.len(), &is_wanted, &mut verified)?;
             if run.against.is_some() {
-                let is_theirs = |page: PageId| is_seed(pages, sets.best[page as usize]);
+                let is_theirs = |page: PageId| is_seed(pages, sets.best[page]);
                 run.against_pairs(&mut verified, &sketched.index_matches, &sets, &is_theirs);
             }
             Ok((verified, page_sets.is_spilled()))
@@ -311,15 +311,15 @@ impl Run<'_> {
         if !self.plan.matches_in_order() {
             // What another corpus has is kept before anything of this one; revisits come last.
             let class = |page: PageId| if is_seed(page) { 0 } else { 1 + u8::from(pages.is_revisit(page)) };
-            let classes: Vec<u8> = (0..).take(pages.len()).map(class).collect();
+            let classes: PageVec<u8> = pages.all().map(class).collect();
             return Ok(if classes.iter().all(|&class| class == 1) {
                 Ranks::new(&pages.rank_keys)
             } else {
                 Ranks::in_classes(&pages.rank_keys, &classes)
             });
         }
-        let mut keys = Vec::with_capacity(pages.len());
-        for page in (0..).take(pages.len()) {
+        let mut keys = PageVec::new();
+        for page in pages.all() {
             let key = seeded_order_key(&pages.id(page)?, self.plan.seed);
             keys.push((!is_seed(page), pages.is_revisit(page), key));
         }
@@ -374,8 +374,8 @@ impl Run<'_> {
         if needed > given {
             return Err(Error::MemoryFloor { given, needed, pages, bytes_a_page });
         }
-        if pages > u64::from(PageId::MAX) {
-            return Err(Error::Usage(format!("more than {} pages in one run: split the input", PageId::MAX)));
+        if pages > PageId::MOST_PAGES {
+            return Err(Error::Usage(format!("more than {} pages in one run: split the input", PageId::MOST_PAGES)));
         }
         Ok(())
     }

@@ -20,7 +20,7 @@ use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
 use crate::job::dedup::{Outcome, Run, thread_pool};
 use crate::observe::{Observer, Stage};
-use crate::page::PageId;
+use crate::page::{PageId, PageVec};
 use crate::page_table::PageTable;
 use crate::plan::NEAR_MISS_SHARE;
 use crate::read::compression::Compression;
@@ -92,7 +92,7 @@ fn again(
     pages.rank_keys = rank_keys(corpus, run.config, &pages, run.options.threads)?;
     let ranks = run.ranks(&pages, &|page| pages.place(page).source as usize >= first_seed)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
-    let rank = |page: PageId| ranks.of(sets.best[page as usize]);
+    let rank = |page: PageId| ranks.of(sets.best[page]);
 
     let (pairs, weaker): (Vec<_>, Vec<_>) = ids
         .pairs(directory, files::PAIRS)?
@@ -182,7 +182,7 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
         let (source, bytes) = match files.get(display.as_str()) {
             Some(file) => (known_source(display, &file.name, Some(file.format))?, Some(file.bytes)),
             None => {
-                let page = stored_pages.pages.pages_of(index).start;
+                let page = stored_pages.pages.pages_of(index).start();
                 let name = page_file_name(&stored_pages.pages.id(page)?);
                 let source = known_source(display, &name, stored.config.read.format)?;
                 let bytes = stored_pages.pages.place(page).length;
@@ -207,19 +207,19 @@ fn page_file_name(id: &str) -> String {
 
 /// What the keep policy orders by. Dates and fields of the user's are not in the tables, so they
 /// are read again.
-fn rank_keys(corpus: &Corpus, config: &Config, pages: &PageTable, threads: usize) -> Result<Vec<f64>> {
+fn rank_keys(corpus: &Corpus, config: &Config, pages: &PageTable, threads: usize) -> Result<PageVec<f64>> {
     if config.groups.keep == Keep::First {
-        return Ok(Vec::new());
+        return Ok(PageVec::new());
     }
-    let all: Vec<PageId> = (0..).take(pages.len()).collect();
+    let all: Vec<PageId> = pages.all().collect();
     let wanted = pages.wanted(&all);
-    let mut keys = vec![f64::INFINITY; pages.len()];
+    let mut keys = PageVec::filled(pages.len(), f64::INFINITY);
     corpus.scan().threads(threads).for_each_of(
         &wanted,
         || (),
-        |(), page, raw| Ok(rank_key(&config.groups.keep, &raw, pages.tokens[page as usize]).map(|key| (page, key))),
+        |(), page, raw| Ok(rank_key(&config.groups.keep, &raw, pages.tokens[page]).map(|key| (page, key))),
         |(page, key)| {
-            keys[page as usize] = key;
+            keys[page] = key;
             Ok(ControlFlow::Continue(()))
         },
     )?;

@@ -233,7 +233,7 @@ mod tests {
     /// A decision made again from a stored pair is the decision that was made on the evidence.
     #[test]
     fn a_stored_pair_is_decided_as_its_evidence_was() {
-        let first: PageId = Default::default();
+        let first = PageId::new(0);
         for decision in DECISIONS {
             for step in 0..=32u32 {
                 for same_site in [false, true] {

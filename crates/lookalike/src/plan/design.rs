@@ -399,6 +399,7 @@ fn choices(count: usize, chosen: usize) -> Vec<Vec<usize>> {
 mod tests {
     use super::*;
     use crate::candidate::band_join::BandJoin;
+    use crate::page::PageId;
     use crate::random::next_random;
     use proptest::prelude::*;
 
@@ -515,17 +516,19 @@ mod tests {
 
     /// All pairs at most `most` bits apart, by tables and by comparing everything.
     fn check_against_brute_force(design: &Design, rows: &[Vec<u64>], most: u32) {
-        let distance = |a: u32, b: u32| -> u32 {
-            rows[a as usize].iter().zip(&rows[b as usize]).map(|(x, y)| (x ^ y).count_ones()).sum()
+        let distance = |a: PageId, b: PageId| -> u32 {
+            rows[a.index()].iter().zip(&rows[b.index()]).map(|(x, y)| (x ^ y).count_ones()).sum()
         };
-        let (everyone, near) = (|_: u32| true, |a: u32, b: u32| distance(a, b) <= most);
+        let (everyone, near) = (|_: PageId| true, |a: PageId, b: PageId| distance(a, b) <= most);
         let mut join = BandJoin::new(&everyone, Some(&near), rows.len());
         for (number, table) in design.tables().iter().enumerate() {
             join.add(number, rows.iter().map(|row| table.key(|at| row[at])));
         }
-        let count = u32::try_from(rows.len()).unwrap();
-        let expected: Vec<(u32, u32)> =
-            (0..count).flat_map(|a| (a + 1..count).map(move |b| (a, b))).filter(|&(a, b)| near(a, b)).collect();
+        let pages = || PageId::first(rows.len());
+        let expected: Vec<(PageId, PageId)> = pages()
+            .flat_map(|a| pages().skip(a.index() + 1).map(move |b| (a, b)))
+            .filter(|&(a, b)| near(a, b))
+            .collect();
         assert!(expected.len() > 20);
         assert_eq!(join.finish().pairs, expected);
     }

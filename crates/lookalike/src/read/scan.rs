@@ -383,7 +383,7 @@ mod tests {
         .unwrap();
         assert_eq!(places.len(), 100);
         let chosen = places.iter().enumerate().filter(|(at, _)| at % 7 == 0).map(|(at, &(record, offset, length))| {
-            crate::read::WantedRecord { source: 0, record, offset, length, page: u32::try_from(at).unwrap() }
+            crate::read::WantedRecord { source: 0, record, offset, length, page: PageId::from_index(at) }
         });
         let wanted = Wanted(chosen.collect());
         let (seen, mut found) = (Seen::default(), Vec::new());
@@ -398,7 +398,7 @@ mod tests {
             },
         )
         .unwrap();
-        assert_eq!(found, (0..100).step_by(7).map(|n| (n, Some(n.to_string()))).collect::<Vec<_>>());
+        assert_eq!(found, (0..100).step_by(7).map(|n| (PageId::new(n), Some(n.to_string()))).collect::<Vec<_>>());
         assert_eq!(seen.0.lock().unwrap().0, wanted.0.iter().map(|record| record.length).sum::<u64>());
     }
 }

@@ -25,7 +25,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::job::RunOptions;
 use crate::observe::Observer;
-use crate::page::PageId;
+use crate::page::{PageId, PageVec};
 use crate::page_table::PageTable;
 use crate::plan::Plan;
 use crate::read::Corpus;
@@ -51,9 +51,9 @@ pub struct Findings<'a> {
     /// Compared pairs.
     pub verified: &'a Verified,
     /// What became of each page.
-    pub fates: &'a [Fate],
+    pub fates: &'a PageVec<Fate>,
     /// For each page the page with the smallest id in its component.
-    pub component: &'a [PageId],
+    pub component: &'a PageVec<PageId>,
     /// Candidate pairs.
     pub candidates: u64,
     /// Candidate pages.
@@ -106,11 +106,11 @@ impl Findings<'_> {
     /// Groups of two pages or more by their kept page, largest first.
     #[must_use]
     pub fn cluster_sizes(&self) -> Vec<(PageId, u64)> {
-        let mut sizes = vec![0u64; self.fates.len()];
+        let mut sizes = PageVec::filled(self.fates.len(), 0u64);
         for fate in self.fates {
-            sizes[fate.kept as usize] += 1;
+            sizes[fate.kept] += 1;
         }
-        let mut groups: Vec<(PageId, u64)> = (0..).zip(sizes).filter(|row| row.1 > 1).collect();
+        let mut groups: Vec<(PageId, u64)> = PageId::counting().zip(sizes).filter(|row| row.1 > 1).collect();
         groups.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         groups
     }

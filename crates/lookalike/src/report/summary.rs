@@ -226,8 +226,9 @@ impl Summary {
         let pages = findings.pages;
         let mut kinds: BTreeMap<&'static str, u64> = Kind::ALL.iter().map(|kind| (kind.name(), 0)).collect();
         // Examples are not part of what is cleaned.
-        let first_seed = pages.pages_of(u32::try_from(findings.first_seed).unwrap_or(u32::MAX)).start;
-        for (_, fate) in (0..first_seed).zip(findings.fates).filter(|(page, _)| pages.is_page(*page)) {
+        let first_seed = pages.pages_of(u32::try_from(findings.first_seed).unwrap_or(u32::MAX)).start();
+        let of_input = || findings.fates.by_page().take(first_seed.index());
+        for (_, fate) in of_input().filter(|(page, _)| pages.is_page(*page)) {
             *kinds.entry(fate.kind.name()).or_default() += 1;
         }
         let total = kinds.values().sum();
@@ -260,8 +261,7 @@ impl Summary {
             repeated_ids: findings.repeated_ids,
             against: findings.against.map(|(path, names)| AgainstReport {
                 path: path.to_string_lossy().into_owned(),
-                dropped: (0..first_seed)
-                    .zip(findings.fates)
+                dropped: of_input()
                     .filter(|(page, fate)| pages.is_page(*page) && names.contains_key(&fate.kept))
                     .count() as u64,
             }),
@@ -345,7 +345,7 @@ fn large_clusters(findings: &Findings<'_>, sizes: &[(PageId, u64)]) -> Result<Ve
     let suspicious = sizes.iter().take_while(|row| is_suspicious(row.1, total)).take(LISTED);
     let mut found = Vec::new();
     for &(kept, size) in suspicious {
-        let members = (0u32..).zip(findings.fates).filter(|(_, fate)| fate.kept == kept);
+        let members = findings.fates.by_page().filter(|(_, fate)| fate.kept == kept);
         let weakest = members.min_by(|a, b| a.1.similarity.total_cmp(&b.1.similarity).then(a.0.cmp(&b.0)));
         if let Some((weakest, fate)) = weakest {
             found.push(LargeCluster {

@@ -144,9 +144,9 @@ mod tests {
         let mut sets = PageSets::for_plan(directory, 1 << 20, plan);
         let (hasher, _) = plan.sketch.min_values.as_ref().unwrap();
         let (mut narrow, mut values) = (Vec::new(), Vec::new());
-        for (page, &group) in (0u32..).zip(groups) {
+        for (page, &group) in PageId::counting().zip(groups) {
             let mut set: Vec<u64> = (0..95).map(|n| group * 1000 + n).collect();
-            set.extend((0..5).map(|n| 1_000_000 + u64::from(page) * 10 + n));
+            set.extend((0..5).map(|n| 1_000_000 + u64::from(page.number()) * 10 + n));
             set.sort_unstable();
             hasher.min_values(&set, &mut narrow, &mut values);
             sets.push(page, &set, &[], &values).unwrap();
@@ -161,17 +161,19 @@ mod tests {
         let plan = Config::default().plan();
         let groups: Vec<u64> = (0..300).map(|page| page % 3).collect();
         let sets = sets(&groups, directory.path(), &plan);
-        let bucket = CrowdedBucket { band: 4, members: (0..300).collect() };
+        let bucket = CrowdedBucket { band: 4, members: PageId::first(300).collect() };
         // The last page ranks first.
-        let rank = |page: PageId| 1000 - page;
+        let rank = |page: PageId| 1000 - page.number();
         let (capped, pairs) = compare(&bucket, &sets, &plan, &rank, &|_, _| true, &mut Room::default()).unwrap();
         assert_eq!((capped.size, capped.leaders, capped.band), (300, 3, 4));
-        assert_eq!(capped.example, (299, 298));
+        assert_eq!(capped.example, (PageId::new(299), PageId::new(298)));
         let pairs: Vec<ScoredPair> = pairs.into_iter().map(|(pair, _)| pair).collect();
         let matched: BTreeSet<PageId> = pairs.iter().map(|pair| pair.left).collect();
         assert_eq!(matched.len(), 297, "all but the leaders are matched");
         assert!(
-            pairs.iter().all(|pair| pair.right >= 297 && groups[pair.left as usize] == groups[pair.right as usize])
+            pairs
+                .iter()
+                .all(|pair| pair.right.number() >= 297 && groups[pair.left.index()] == groups[pair.right.index()])
         );
     }
 
@@ -181,8 +183,9 @@ mod tests {
         let plan = Config::default().plan();
         let groups: Vec<u64> = (0..1200).map(|page| page % 300).collect();
         let sets = sets(&groups, directory.path(), &plan);
-        let bucket = CrowdedBucket { band: 0, members: (0..1200).collect() };
-        let (capped, pairs) = compare(&bucket, &sets, &plan, &|page| page, &|_, _| true, &mut Room::default()).unwrap();
+        let bucket = CrowdedBucket { band: 0, members: PageId::first(1200).collect() };
+        let (capped, pairs) =
+            compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut Room::default()).unwrap();
         assert_eq!((capped.leaders, pairs.len()), (300, 900));
     }
 
@@ -192,8 +195,9 @@ mod tests {
         let plan = Config::default().plan();
         let groups: Vec<u64> = (0..500).collect();
         let sets = sets(&groups, directory.path(), &plan);
-        let bucket = CrowdedBucket { band: 0, members: (0..500).collect() };
-        let (capped, pairs) = compare(&bucket, &sets, &plan, &|page| page, &|_, _| true, &mut Room::default()).unwrap();
+        let bucket = CrowdedBucket { band: 0, members: PageId::first(500).collect() };
+        let (capped, pairs) =
+            compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut Room::default()).unwrap();
         assert_eq!(capped.leaders, 500);
         assert!(capped.compared <= 500 * MOST_COMPARED as u64);
         assert!(pairs.is_empty());

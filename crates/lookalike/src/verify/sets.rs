@@ -104,15 +104,20 @@ impl PageSets {
         self.sketches.reserve(pages * self.sketch_words);
     }
 
-    /// Adds pages, which must come after all before them; `from` is added to their numbers.
+    /// Adds pages, which must come after all before them; in the batch they are counted from `start`.
     ///
     /// # Errors
     /// When a temporary file cannot be written.
-    pub fn append(&mut self, batch: &SetBatch, from: PageId) -> Result<()> {
+    pub fn append(&mut self, batch: &SetBatch, start: usize) -> Result<()> {
         let (mut at, mut sketch_at) = (0, 0);
         for &(page, end, sketch_end) in &batch.ends {
             let weights = batch.weights.get(at..end).unwrap_or(&[]);
-            self.push(page + from, &batch.features[at..end], weights, &batch.sketches[sketch_at..sketch_end])?;
+            self.push(
+                page.from_start(start),
+                &batch.features[at..end],
+                weights,
+                &batch.sketches[sketch_at..sketch_end],
+            )?;
             (at, sketch_at) = (end, sketch_end);
         }
         Ok(())

@@ -72,9 +72,9 @@ impl Against {
         let mut sources = Vec::new();
         for (number, display) in (0u32..).zip(&stored.sources) {
             let mut ids = Vec::new();
-            let is_kept = |page: PageId| kept.get(page as usize) == Some(&page) && !stored.pages.is_revisit(page);
+            let is_kept = |page: PageId| kept.get(page) == Some(&page) && !stored.pages.is_revisit(page);
             for page in stored.pages.pages_of(number).filter(|&page| is_kept(page)) {
-                let tokens = reads_alike.then(|| stored.pages.tokens[page as usize]);
+                let tokens = reads_alike.then(|| stored.pages.tokens[page]);
                 ids.push(Theirs { id: stored.pages.id(page)?, tokens });
             }
             if ids.is_empty() || number as usize >= stored.first_seed {
@@ -145,7 +145,7 @@ impl Against {
                         return Err(Error::BadResult { path: source.path(), reason });
                     }
                     for (page, theirs) in here.into_iter().zip(ids) {
-                        if theirs.tokens.is_some_and(|tokens| tokens != pages.tokens[page as usize]) {
+                        if theirs.tokens.is_some_and(|tokens| tokens != pages.tokens[page]) {
                             let reason = format!(
                                 "'{}' is not the page it was when that result was made; make it again",
                                 theirs.id

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use crate::candidate::band_join::Candidates;
+use crate::cluster::components::Components;
 use crate::cluster::identity::IdentitySets;
 use crate::cluster::{ClusterMode, Direction, Link, components, star};
 use crate::error::Result;
 use crate::job::dedup::Run;
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 use crate::page_table::PageTable;
 use crate::plan::Verdict;
 use crate::read::Corpus;
@@ -34,17 +35,17 @@ impl Run<'_> {
         if self.config.groups.cluster != ClusterMode::Star || candidates.crowded.is_empty() {
             return Ok(());
         }
-        let mut is_in_crowd = vec![false; pages];
-        candidates.crowded.iter().flat_map(|crowd| &crowd.members).for_each(|&page| is_in_crowd[page as usize] = true);
+        let mut is_in_crowd = PageVec::filled(pages, false);
+        candidates.crowded.iter().flat_map(|crowd| &crowd.members).for_each(|&page| is_in_crowd[page] = true);
         let mut tried: BTreeSet<(PageId, PageId)> = BTreeSet::new();
         let mut room = Room::default();
         for _ in 0..ROUNDS {
             let direction = Direction::of(self.plan, None);
             let (chosen, neighbours) = star::stars(pages, order, &verified.pairs, direction, self.plan.guess);
-            let is_kept = |page: PageId| chosen[page as usize].page == page;
+            let is_kept = |page: PageId| chosen[page].page == page;
             let mut found = Vec::new();
             for &page in order.iter().filter(|&&page| is_kept(page)) {
-                let concerns = |other: PageId| is_in_crowd[page as usize] || is_in_crowd[other as usize];
+                let concerns = |other: PageId| is_in_crowd[page] || is_in_crowd[other];
                 let dropped = neighbours.of(page).iter().filter(|link| !is_kept(link.page) && concerns(link.page));
                 let behind = dropped.flat_map(|link| neighbours.of(link.page)).map(|link| link.page);
                 let mut behind: Vec<PageId> = behind.filter(|&kept| kept != page && is_kept(kept)).collect();
@@ -78,12 +79,12 @@ impl Run<'_> {
         order: &[PageId],
         pairs: &[ScoredPair],
         threshold: Option<f64>,
-    ) -> Result<Vec<Link>> {
+    ) -> Result<PageVec<Link>> {
         let direction = Direction::of(self.plan, threshold);
         if self.config.groups.cluster == ClusterMode::Star {
             return Ok(star::stars(pages.len(), order, pairs, direction, self.plan.guess).0);
         }
-        let chosen = components::assign(order, &mut components::of(&sets.first, pairs), pages.len());
+        let chosen = components::assign(order, &mut Components::of(&sets.first, pairs), pages.len());
         let known = |page: PageId, kept: PageId| {
             let key = (page.min(kept), page.max(kept));
             pairs.binary_search_by_key(&key, |pair| (pair.left, pair.right)).ok().map(|at| pairs[at])
@@ -91,23 +92,23 @@ impl Run<'_> {
         // Pages that only a chain connects to the kept one are compared with it now.
         let unknown: Vec<(PageId, PageId)> = order
             .iter()
-            .map(|&page| (page, chosen[page as usize]))
+            .map(|&page| (page, chosen[page]))
             .filter(|&(page, kept)| page != kept && known(page, kept).is_none())
             .collect();
         let mut needed: Vec<PageId> = unknown.iter().flat_map(|&(page, kept)| [page, kept]).collect();
         needed.sort_unstable();
         needed.dedup();
         let page_sets = self.page_sets(corpus, pages, &needed)?;
-        let mut assigned: Vec<Link> = (0..).take(pages.len()).map(Link::to_itself).collect();
+        let mut assigned = PageVec::from_fn(pages.len(), Link::to_itself);
         let mut room = Room::default();
         for &page in order {
-            let kept = chosen[page as usize];
+            let kept = chosen[page];
             if page != kept {
                 let pair = match known(page, kept) {
                     Some(pair) => pair,
                     None => page_sets.compare(page, kept, self.plan, &mut room)?.0,
                 };
-                assigned[page as usize] = direction.any_link(&pair, page);
+                assigned[page] = direction.any_link(&pair, page);
             }
         }
         Ok(assigned)

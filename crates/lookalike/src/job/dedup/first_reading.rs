@@ -182,10 +182,11 @@ impl Assembler<'_> {
             self.skipped.add(record)?;
         }
         let table = &mut self.sketched;
-        let from = PageId::try_from(table.pages.len()).unwrap_or(PageId::MAX);
-        table.featureless.extend(batch.featureless.iter().map(|row| row + from));
-        self.near_rows.extend(batch.near_rows.drain(..).map(|(row, id, distance)| (row + from, id, distance)));
-        self.captures.extend(batch.captures.iter().map(|&(row, capture)| (row + from, capture)));
+        let start = table.pages.len();
+        table.featureless.extend(batch.featureless.iter().map(|row| row.from_start(start)));
+        let near_rows = batch.near_rows.drain(..);
+        self.near_rows.extend(near_rows.map(|(row, id, distance)| (row.from_start(start), id, distance)));
+        self.captures.extend(batch.captures.iter().map(|&(row, capture)| (row.from_start(start), capture)));
         add_counts(&mut table.passed_over, &batch.passed_over);
         add_counts(&mut table.scopes, &batch.scopes);
         let mut strings = batch.strings.as_str();
@@ -221,7 +222,7 @@ impl Assembler<'_> {
             column.append(values)?;
         }
         if let (Some(sets), Some(more)) = (&mut table.sets, &batch.sets) {
-            sets.append(more, from)?;
+            sets.append(more, start)?;
         }
         self.run.check_floor(table.pages.len() as u64)
     }
@@ -238,7 +239,7 @@ impl Assembler<'_> {
             let row = match places.get(&id) {
                 Some(&row) => row,
                 None => {
-                    let row = PageId::try_from(table.pages.len()).unwrap_or(PageId::MAX);
+                    let row = PageId::from_index(table.pages.len());
                     table.pages.push(&NewPage {
                         source,
                         record: places.len() as u64 + 1,

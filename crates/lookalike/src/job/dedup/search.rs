@@ -31,7 +31,7 @@ impl Run<'_> {
     /// Whether a page stands for its identity set and is long enough to be compared.
     fn takes_part(&self, sketched: &Sketched, sets: &IdentitySets, page: PageId) -> bool {
         sets.is_first(page)
-            && self.plan.is_long_enough(sketched.pages.tokens[page as usize])
+            && self.plan.is_long_enough(sketched.pages.tokens[page])
             && sketched.featureless.binary_search(&page).is_err()
     }
 
@@ -59,7 +59,7 @@ impl Run<'_> {
                     bucket_limit: self.config.pairs.bucket_limit,
                 };
                 let is_wanted = |left: PageId, right: PageId| filter.is_wanted(left, right);
-                let group = |page: PageId| groups.as_ref().map_or(0, |groups| groups[page as usize]);
+                let group = |page: PageId| groups.as_ref().map_or(0, |groups| groups[page.index()]);
                 let who = Members { pages: &members, rank, group: &group, is_wanted: &is_wanted };
                 let (candidates, collisions) = inverted::join(page_sets, who, sharing)?;
                 Ok(Searched { candidates, collisions: size_filter.then_some(collisions), tables: None })
@@ -145,8 +145,7 @@ impl Run<'_> {
     }
 
     fn members(&self, sketched: &Sketched, sets: &IdentitySets, page_sets: &PageSets) -> Vec<PageId> {
-        let pages = (0..).take(sketched.pages.len());
-        pages.filter(|&page| self.takes_part(sketched, sets, page) && page_sets.contains(page)).collect()
+        sketched.pages.all().filter(|&page| self.takes_part(sketched, sets, page) && page_sets.contains(page)).collect()
     }
 
     fn check_index(&self, pages: &PageTable, sets: &PageSets) -> Result<()> {
@@ -180,7 +179,7 @@ impl Run<'_> {
         self.check_index(pages, sets)?;
         let groups = self.groups(sketched)?;
         let filter = self.wanted_filter(pages, groups.as_deref());
-        let is_member = |page: PageId| self.plan.is_long_enough(pages.tokens[page as usize]) && sets.contains(page);
+        let is_member = |page: PageId| self.plan.is_long_enough(pages.tokens[page]) && sets.contains(page);
         let members: Vec<PageId> = order.iter().copied().filter(|&page| is_member(page)).collect();
         let plan = MatchingPlan {
             threshold: *threshold,

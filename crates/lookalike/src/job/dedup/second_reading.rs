@@ -18,7 +18,7 @@ impl Run<'_> {
         let table_bytes = usize::try_from(pages.len() as u64 * BYTES_A_PAGE).unwrap_or(usize::MAX);
         let limit = self.spill_limit(1.0).saturating_sub(table_bytes) / 2;
         let mut sets = PageSets::for_plan(self.work.path(), limit, self.plan);
-        let shingles = wanted_pages.iter().map(|&page| pages.tokens[page as usize] as usize).sum();
+        let shingles = wanted_pages.iter().map(|&page| pages.tokens[page] as usize).sum();
         sets.reserve(wanted_pages.len(), shingles);
         // Batches go round, like the readers' buffers and for the same reason.
         let spare: Mutex<Vec<SetBatch>> = Mutex::default();
@@ -31,7 +31,7 @@ impl Run<'_> {
                 let mut read = spare_batches().pop().unwrap_or_default();
                 records.for_each_page(|raw| {
                     let Some(page) = wanted.page_of(raw.source, raw.record) else { return Ok(()) };
-                    let known = pages.identity.get(page as usize);
+                    let known = pages.identity.get(page);
                     let found = sketcher.read(&raw).identity;
                     if known.is_some_and(|known| *known != found) {
                         return Err(changed(corpus, raw.source, raw.record));

@@ -14,7 +14,7 @@ use crate::plan::{Decision, Plan};
 use crate::sketcher::Sketcher;
 use crate::verify::sets::SetBatch;
 
-/// The pages of a batch and what else was found in it.
+/// The pages of a batch and what else was found in it. Pages are counted from the start of the batch.
 #[derive(Serialize, Deserialize)]
 pub(super) struct SketchedBatch {
     pub(super) rows: Vec<BatchRow>,
@@ -78,7 +78,7 @@ impl SketchedBatch {
         keep: &Keep,
         index: Option<&mut IndexReader>,
     ) -> Result<()> {
-        let row = PageId::try_from(self.rows.len()).unwrap_or(PageId::MAX);
+        let row = PageId::from_index(self.rows.len());
         self.captures.extend(page.capture.map(|capture| (row, capture)));
         let is_revisit = page.is_revisit();
         let facts = sketcher.read(page);

@@ -88,8 +88,11 @@ mod tests {
                 (4, capture([5, 15, 99], Some([3, 0, 99]))),  // through a revisit
                 (5, capture([6, 16, 98], Some([77, 78, 98]))), // not there
             ]
-            .into_iter(),
+            .into_iter()
+            .map(|(page, capture)| (PageId::new(page), capture)),
         );
-        assert_eq!(captures.resolve(), [(2, Some(1)), (3, Some(1)), (4, Some(1)), (5, None)]);
+        let page = PageId::new;
+        let expected = [(2, Some(1)), (3, Some(1)), (4, Some(1)), (5, None)];
+        assert_eq!(captures.resolve(), expected.map(|(revisit, original)| (page(revisit), original.map(page))));
     }
 }

@@ -30,7 +30,7 @@ impl Sink for Against {
         let Some((_, names)) = findings.against else { return Ok(()) };
         let mut table = TableWriter::create(directory, files::AGAINST, &COLUMNS, context.options.jsonl)?;
         let mut scratch = Scratch::default();
-        for (page, fate) in (0u32..).zip(findings.fates).filter(|(page, fate)| !fate.keeps(*page)) {
+        for (page, fate) in findings.fates.by_page().filter(|(page, fate)| !fate.keeps(*page)) {
             if let Some(theirs) = names.get(&fate.kept).filter(|_| !names.contains_key(&page)) {
                 table.push(&[
                     Cell::Text(Some(findings.pages.strings(page, &mut scratch)?.id)),

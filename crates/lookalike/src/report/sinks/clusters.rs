@@ -32,8 +32,7 @@ impl Sink for Clusters {
         let pages = findings.pages;
         let mut table = TableWriter::create(directory, files::CLUSTERS, &COLUMNS, context.options.jsonl)?;
         let (mut own, mut other, mut third) = (Scratch::default(), Scratch::default(), Scratch::default());
-        for (page, fate) in (0u32..).zip(findings.fates).filter(|(page, _)| pages.is_page(*page)) {
-            let at = page as usize;
+        for (page, fate) in findings.fates.by_page().filter(|(page, _)| pages.is_page(*page)) {
             let kept = pages.strings(fate.kept, &mut other)?.id;
             table.push(&[
                 Cell::Text(Some(pages.strings(page, &mut own)?.id)),
@@ -42,9 +41,9 @@ impl Sink for Clusters {
                 Cell::Text(Some(kept)),
                 Cell::Real(Some(fate.similarity)),
                 Cell::Text(Some(fate.kind.name())),
-                Cell::Text(Some(pages.strings(findings.component[at], &mut third)?.id)),
+                Cell::Text(Some(pages.strings(findings.component[page], &mut third)?.id)),
             ])?;
-            if at.is_multiple_of(PROGRESS_PAGES) && at > 0 {
+            if page.index().is_multiple_of(PROGRESS_PAGES) && page.index() > 0 {
                 context.observer.advance(PROGRESS_PAGES as u64, PROGRESS_PAGES as u64);
             }
         }

@@ -41,7 +41,7 @@ fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Res
     // Examples are not part of what is cleaned.
     for (source, index) in findings.reading.sources[..findings.first_seed].iter().zip(0u32..) {
         let pages = findings.pages.pages_of(index);
-        let is_kept = |page: PageId| findings.fates[page as usize].keeps(page);
+        let is_kept = |page: PageId| findings.fates[page].keeps(page);
         let target = target(directory, source);
         if source.format.is_page_file() {
             if pages.into_iter().any(is_kept) {

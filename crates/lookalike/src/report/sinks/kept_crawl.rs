@@ -32,7 +32,7 @@ pub(super) fn write(findings: &Findings<'_>, index: u32, target: &Path, revisit:
     let dropped: HashMap<u64, PageId> = findings
         .pages
         .pages_of(index)
-        .filter(|&page| !findings.pages.is_revisit(page) && !findings.fates[page as usize].keeps(page))
+        .filter(|&page| !findings.pages.is_revisit(page) && !findings.fates[page].keeps(page))
         .map(|page| (findings.pages.place(page).record, page))
         .collect();
     if dropped.is_empty() {
@@ -139,7 +139,7 @@ impl KeptPlan<'_> {
         names: &mut HashMap<PageId, Vec<(&'static str, Vec<u8>)>>,
     ) -> Result<Option<Vec<u8>>> {
         let Some(head) = warc_head(record) else { return Ok(None) };
-        let fate = self.findings.fates[page as usize];
+        let fate = self.findings.fates[page];
         let kept_names = match names.get(&fate.kept) {
             Some(known) => known,
             None => {

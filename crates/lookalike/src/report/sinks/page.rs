@@ -283,12 +283,12 @@ fn similarities(pairs: &[ScoredPair]) -> Vec<f64> {
 fn members_of(findings: &Findings<'_>, clusters: &[(PageId, u64)]) -> Vec<Vec<PageId>> {
     let place: HashMap<PageId, usize> = clusters.iter().enumerate().map(|(at, row)| (row.0, at)).collect();
     let mut members = vec![Vec::new(); clusters.len()];
-    for (page, fate) in (0u32..).zip(findings.fates) {
+    for (page, fate) in findings.fates.by_page() {
         if let Some(&at) = place.get(&fate.kept).filter(|_| !fate.keeps(page)) {
             members[at].push(page);
         }
     }
-    let similarity = |page: PageId| findings.fates[page as usize].similarity;
+    let similarity = |page: PageId| findings.fates[page].similarity;
     for group in &mut members {
         group.sort_by(|&a, &b| similarity(a).total_cmp(&similarity(b)).then(a.cmp(&b)));
         group.truncate(SHOWN_MEMBERS);
@@ -361,14 +361,14 @@ impl Viewer<'_> {
 
     fn cluster(&self, kept: PageId, size: u64, members: &[PageId]) -> Result<ClusterView> {
         let views = members.iter().map(|&member| {
-            let fate = &self.findings.fates[member as usize];
+            let fate = &self.findings.fates[member];
             Ok(MemberView {
                 page: self.page(member)?,
                 similarity: format!("{:.3}", fate.similarity),
                 kind: fate.kind.name(),
             })
         });
-        let weakest = members.first().map_or(1.0, |&member| self.findings.fates[member as usize].similarity);
+        let weakest = members.first().map_or(1.0, |&member| self.findings.fates[member].similarity);
         Ok(ClusterView {
             size: thousands(size),
             kept: self.page(kept)?,

@@ -36,7 +36,7 @@ impl Sink for Pages {
         let pages = findings.pages;
         let mut table = TableWriter::create(directory, files::PAGES, &COLUMNS, context.options.jsonl)?;
         let (mut own, mut other, mut third) = (Scratch::default(), Scratch::default(), Scratch::default());
-        for (page, &first) in (0u32..).zip(&findings.sets.first).filter(|(page, _)| pages.is_page(*page)) {
+        for (page, &first) in findings.sets.first.by_page().filter(|(page, _)| pages.is_page(*page)) {
             let strings = pages.strings(page, &mut own)?;
             let place = pages.place(page);
             table.push(&[
@@ -47,7 +47,7 @@ impl Sink for Pages {
                 Cell::Whole(Some(place.length)),
                 Cell::Text(strings.url),
                 Cell::Text(strings.title),
-                Cell::Whole(Some(u64::from(pages.tokens[page as usize]))),
+                Cell::Whole(Some(u64::from(pages.tokens[page]))),
                 Cell::Text(Some(pages.strings(first, &mut other)?.id)),
                 Cell::Text(match pages.original(page) {
                     Some(original) => Some(pages.strings(original, &mut third)?.id),

@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::config::{Config, ConfigV1};
 use crate::error::{Error, Result};
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::report::files::{self, TableFiles};
 use crate::report::summary::{
@@ -63,7 +63,7 @@ pub(crate) struct StoredPages {
     /// Sources from this one on are examples, or another corpus.
     pub(crate) first_seed: usize,
     /// For each page the first of its identity set.
-    pub(crate) first: Vec<PageId>,
+    pub(crate) first: PageVec<PageId>,
     pub(crate) ids: PageIds,
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         pages: PageTable::new(work, limit_bytes),
         sources: Vec::new(),
         first_seed: usize::MAX,
-        first: Vec::new(),
+        first: PageVec::new(),
         ids: PageIds::default(),
     };
     let input_pages = summary(directory)?.pages;
@@ -145,7 +145,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
             if is_first_seed || stored.sources.last().is_none_or(|last| last != source.value(row)) {
                 stored.sources.push(source.value(row).to_owned());
             }
-            let page = PageId::try_from(stored.pages.len()).unwrap_or(PageId::MAX);
+            let page = PageId::from_index(stored.pages.len());
             stored.ids.0.insert(id.value(row).to_owned(), page);
             identities.push(identity.value(row).to_owned());
             let optional =
@@ -189,8 +189,8 @@ impl PageIds {
     }
 
     /// For each page the page that is kept in its place, from `clusters.parquet`.
-    pub(crate) fn kept(&self, directory: &Path) -> Result<Vec<PageId>> {
-        let mut kept = Vec::new();
+    pub(crate) fn kept(&self, directory: &Path) -> Result<PageVec<PageId>> {
+        let mut kept = PageVec::new();
         for_each_batch(&directory.join(files::CLUSTERS.parquet), |batch| {
             let names = text(batch, "kept_id")?;
             for row in 0..batch.num_rows() {
@@ -213,7 +213,7 @@ impl PageIds {
             let (ids, theirs) = (text(batch, "id")?, text(batch, "against_id")?);
             for row in 0..batch.num_rows() {
                 let page = self.page(ids.value(row), directory)?;
-                if let Some(&kept) = kept.get(page as usize) {
+                if let Some(&kept) = kept.get(page) {
                     names.insert(kept, theirs.value(row).to_owned());
                 }
             }

@@ -54,7 +54,7 @@ pub(crate) fn for_each<T: Send>(
         &wanted,
         || Sketcher::new(&plan),
         |sketcher, page, raw| {
-            let is_same = sketcher.read(&raw).tokens == stored.pages.tokens[page as usize];
+            let is_same = sketcher.read(&raw).tokens == stored.pages.tokens[page];
             Ok(is_same.then(|| (page, visit(&raw))))
         },
         |(page, visited)| {
