@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::error::Result;
-use crate::page::RawPage;
+use crate::page::{RawPage, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::read::{Corpus, Format, ReadConfig, Source, Wanted};
 use crate::text::{PageReader, Scope, TextOptions};
@@ -41,7 +41,7 @@ fn pages(corpus: &Corpus, wanted: Option<&Wanted>, mut table: Option<&mut PageTa
     let collect = |(record, offset, length, text)| {
         if let Some(table) = &mut table {
             let strings = PageStrings { id: "", url: None, title: None };
-            let (source, tokens, identity, rank_key) = (0, 0, None, None);
+            let (source, tokens, identity, rank_key) = (SourceId::from_index(0), 0, None, None);
             table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings })?;
         }
         found.insert(record, text);

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use id::{PageId, PageRange, PageVec};
+pub use id::{PageId, PageRange, PageVec, SourceId};
 
 /// A term's 64-bit fingerprint.
 pub type Token = u64;
@@ -48,7 +48,7 @@ pub struct Capture {
 #[derive(Debug, Clone)]
 pub struct RawPage<'a> {
     /// Index into the list of sources.
-    pub source: u32,
+    pub source: SourceId,
     /// Number of the record in its source, from 1.
     pub record: u64,
     /// Where the record starts in the decompressed source, if it has such a place.
@@ -82,7 +82,7 @@ impl<'a> RawPage<'a> {
             Body::Bytes(bytes) => bytes.len(),
         };
         RawPage {
-            source: 0,
+            source: SourceId::from_index(0),
             record: 1,
             offset: None,
             length: length as u64,

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Result;
-use crate::page::{PageId, PageRange, PageVec};
+use crate::page::{PageId, PageRange, PageVec, SourceId};
 use crate::read::{Source, Wanted, WantedRecord};
 use crate::spill::{Scratch, Spill};
 
@@ -24,7 +24,7 @@ const NO_STRING: u32 = u32::MAX;
 
 /// All pages of a run.
 pub struct PageTable {
-    source: PageVec<u32>,
+    source: PageVec<SourceId>,
     record: PageVec<u64>,
     offset: PageVec<u64>,
     length: PageVec<u64>,
@@ -44,7 +44,7 @@ pub struct PageTable {
 /// One page's row, on its way into the table.
 pub struct NewPage<'a> {
     /// Index of the source.
-    pub source: u32,
+    pub source: SourceId,
     /// Number of the record.
     pub record: u64,
     /// Where the record starts.
@@ -204,7 +204,7 @@ impl PageTable {
         renamed.sort_unstable();
         let mut taken = HashSet::new();
         for (page, id) in &renamed {
-            let source = &sources[self.source[*page] as usize];
+            let source = &sources[self.source[*page].index()];
             let mut new = format!("{id}@{}:{}", source.name, self.record[*page]);
             let is_taken = |id: &str| hashes.binary_search_by_key(&xxh3_64(id.as_bytes()), |row| row.0).is_ok();
             while is_taken(&new) || taken.contains(&new) {
@@ -283,7 +283,7 @@ impl PageTable {
 
     /// The pages of a source, which are consecutive.
     #[must_use]
-    pub fn pages_of(&self, source: u32) -> PageRange {
+    pub fn pages_of(&self, source: SourceId) -> PageRange {
         let sources = self.source.as_slice();
         let start = sources.partition_point(|&known| known < source);
         let end = sources.partition_point(|&known| known <= source);
@@ -304,7 +304,7 @@ mod tests {
         for record in 0..3 {
             let strings = PageStrings { id: "x", url: None, title: None };
             let (tokens, identity) = (if record == 0 { 10 } else { 0 }, Some(u128::from(record)));
-            let (source, offset, length, rank_key) = (0, None, 1, None);
+            let (source, offset, length, rank_key) = (SourceId::from_index(0), None, 1, None);
             table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings }).unwrap();
         }
         let page = PageId::new;
@@ -333,7 +333,7 @@ mod tests {
                 let strings = PageStrings { id, url: None, title: Some("t") };
                 table
                     .push(&NewPage {
-                        source: 0,
+                        source: SourceId::from_index(0),
                         record,
                         offset: None,
                         length: 1,
@@ -354,7 +354,8 @@ mod tests {
                 PageStrings { id: "y", url: None, title: Some("t") }
             );
             assert_eq!(table.is_spilled(), limit == 0);
-            assert_eq!((table.pages_of(0), table.pages_of(1).len()), (PageId::first(5), 0));
+            let pages_of = |source| table.pages_of(SourceId::from_index(source));
+            assert_eq!((pages_of(0), pages_of(1).len()), (PageId::first(5), 0));
         }
     }
 }

@@ -88,7 +88,7 @@ impl Population {
             let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.pairs.site.site(url));
             sites.push(site.map(|site| xxh3_64(site.as_bytes())));
         }
-        let has_text = |page: PageId| !stored::is_index(&stored.sources[stored.pages.place(page).source as usize]);
+        let has_text = |page: PageId| !stored::is_index(&stored.sources[stored.pages.place(page).source.index()]);
         for (name, accepted) in [(files::PAIRS, true), (files::NEAR_MISSES, false)] {
             for pair in stored.ids.pairs(directory, name)? {
                 if !has_text(pair.left) || !has_text(pair.right) {

@@ -183,7 +183,7 @@ impl Run<'_> {
             None => HashMap::new(),
         };
         let repeated_ids = sketched.pages.rename_repeated_ids(&corpus.sources)?;
-        let is_seed = |pages: &PageTable, page: PageId| pages.place(page).source as usize >= first_seed;
+        let is_seed = |pages: &PageTable, page: PageId| pages.place(page).source.index() >= first_seed;
 
         let (ranks, sets, searched) = self.stage(Stage::Candidates, 0, |run| {
             let pages = &sketched.pages;

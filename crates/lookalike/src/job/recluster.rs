@@ -20,7 +20,7 @@ use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
 use crate::job::dedup::{Outcome, Run, thread_pool};
 use crate::observe::{Observer, Stage};
-use crate::page::{PageId, PageVec};
+use crate::page::{PageId, PageVec, SourceId};
 use crate::page_table::PageTable;
 use crate::plan::NEAR_MISS_SHARE;
 use crate::read::compression::Compression;
@@ -90,7 +90,7 @@ fn again(
 ) -> Result<Outcome> {
     let StoredPages { mut pages, first, ids, first_seed, .. } = loaded;
     pages.rank_keys = rank_keys(corpus, run.config, &pages, run.options.threads)?;
-    let ranks = run.ranks(&pages, &|page| pages.place(page).source as usize >= first_seed)?;
+    let ranks = run.ranks(&pages, &|page| pages.place(page).source.index() >= first_seed)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page]);
 
@@ -168,7 +168,7 @@ fn again(
 fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Source>> {
     let files: HashMap<&str, _> = stored.files.iter().map(|file| (file.source.as_str(), file)).collect();
     let mut sources = Vec::new();
-    for (index, display) in (0u32..).zip(&stored_pages.sources) {
+    for (index, display) in stored_pages.sources.iter().enumerate() {
         if display == STDIN {
             return Err(Error::Usage(
                 "this result was made from standard input, which cannot be read again; run lookalike dedup with the new threshold"
@@ -182,7 +182,7 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
         let (source, bytes) = match files.get(display.as_str()) {
             Some(file) => (known_source(display, &file.name, Some(file.format))?, Some(file.bytes)),
             None => {
-                let page = stored_pages.pages.pages_of(index).start();
+                let page = stored_pages.pages.pages_of(SourceId::from_index(index)).start();
                 let name = page_file_name(&stored_pages.pages.id(page)?);
                 let source = known_source(display, &name, stored.config.read.format)?;
                 let bytes = stored_pages.pages.place(page).length;

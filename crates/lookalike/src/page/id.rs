@@ -1,4 +1,4 @@
-//! The numbers of pages, and values by page.
+//! The numbers of pages and sources, and values by page.
 
 use std::iter::FusedIterator;
 use std::ops::{Index, IndexMut};
@@ -77,6 +77,37 @@ impl PageId {
     #[must_use]
     pub const fn up_to(self, end: PageId) -> PageRange {
         PageRange { next: self.0, end: end.0 }
+    }
+}
+
+/// The number of a source in one run: its place in the list of sources, from 0.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct SourceId(u32);
+
+impl SourceId {
+    /// The source at this place of the list.
+    ///
+    /// # Panics
+    /// Beyond the largest number there is; that many names would not fit into memory.
+    #[inline]
+    #[must_use]
+    pub fn from_index(index: usize) -> SourceId {
+        SourceId(u32::try_from(index).expect("a run has fewer than 2^32 sources"))
+    }
+
+    /// Its place in the list.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Its number.
+    #[inline]
+    #[must_use]
+    pub const fn number(self) -> u32 {
+        self.0
     }
 }
 

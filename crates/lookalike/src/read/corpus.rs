@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
-use crate::page::RawPage;
+use crate::page::{RawPage, SourceId};
 use crate::parallel::in_order;
 use crate::read::fields::{FieldNames, Fields, RankField};
 use crate::read::scan::Scan;
@@ -87,6 +87,12 @@ impl Corpus {
         self
     }
 
+    /// A source by its number.
+    #[must_use]
+    pub fn source(&self, source: SourceId) -> &Source {
+        &self.sources[source.index()]
+    }
+
     /// The size of all sources on disk.
     #[must_use]
     pub fn bytes(&self) -> u64 {
@@ -102,7 +108,7 @@ impl Corpus {
     /// The id of a page: its own, or its file and record.
     #[must_use]
     pub fn id_of(&self, page: &RawPage<'_>) -> String {
-        let numbered = || format!("{}:{}", self.sources[page.source as usize].name, page.record);
+        let numbered = || format!("{}:{}", self.source(page.source).name, page.record);
         page.id.as_deref().map_or_else(numbered, str::to_owned)
     }
 
@@ -155,13 +161,13 @@ impl Corpus {
 impl Corpus {
     pub(super) fn skipped(
         &self,
-        source: u32,
+        source: SourceId,
         record: Option<u64>,
         byte: Option<u64>,
         (kind, reason): (SkipKind, String),
         bytes: &[u8],
     ) -> SkippedRecord {
-        let source = self.sources[source as usize].display.clone();
+        let source = self.source(source).display.clone();
         SkippedRecord { kind, source, record, byte, reason, first_bytes: SkippedRecord::excerpt(bytes) }
     }
 

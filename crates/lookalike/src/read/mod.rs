@@ -81,7 +81,3 @@ impl ReadConfig {
         Ok(())
     }
 }
-
-fn as_u32(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
-}

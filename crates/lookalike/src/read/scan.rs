@@ -322,6 +322,7 @@ impl<'c> Progress<'c> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::SourceId;
     use crate::read::{ReadConfig, Source};
     use std::borrow::Cow;
     use std::sync::Mutex;
@@ -383,7 +384,13 @@ mod tests {
         .unwrap();
         assert_eq!(places.len(), 100);
         let chosen = places.iter().enumerate().filter(|(at, _)| at % 7 == 0).map(|(at, &(record, offset, length))| {
-            crate::read::WantedRecord { source: 0, record, offset, length, page: PageId::from_index(at) }
+            crate::read::WantedRecord {
+                source: SourceId::from_index(0),
+                record,
+                offset,
+                length,
+                page: PageId::from_index(at),
+            }
         });
         let wanted = Wanted(chosen.collect());
         let (seen, mut found) = (Seen::default(), Vec::new());

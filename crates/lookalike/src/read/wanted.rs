@@ -1,12 +1,12 @@
 //! Records that are read again.
 
-use crate::page::PageId;
+use crate::page::{PageId, SourceId};
 
 /// A record that is to be read again.
 #[derive(Debug, Clone, Copy)]
 pub struct WantedRecord {
     /// Index of its source.
-    pub source: u32,
+    pub source: SourceId,
     /// Its number in the source.
     pub record: u64,
     /// Where it starts, if it has such a place.
@@ -24,7 +24,7 @@ pub struct Wanted(pub Vec<WantedRecord>);
 impl Wanted {
     /// The page that is record `record` of source `source`.
     #[must_use]
-    pub fn page_of(&self, source: u32, record: u64) -> Option<PageId> {
+    pub fn page_of(&self, source: SourceId, record: u64) -> Option<PageId> {
         self.0
             .binary_search_by_key(&(source, record), |wanted| (wanted.source, wanted.record))
             .ok()

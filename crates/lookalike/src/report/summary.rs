@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
-use crate::page::{Kind, PageId};
+use crate::page::{Kind, PageId, SourceId};
 use crate::plan::Plan;
 use crate::plan::layout::Layout;
 use crate::read::{Format, Source};
@@ -226,7 +226,7 @@ impl Summary {
         let pages = findings.pages;
         let mut kinds: BTreeMap<&'static str, u64> = Kind::ALL.iter().map(|kind| (kind.name(), 0)).collect();
         // Examples are not part of what is cleaned.
-        let first_seed = pages.pages_of(u32::try_from(findings.first_seed).unwrap_or(u32::MAX)).start();
+        let first_seed = pages.pages_of(SourceId::from_index(findings.first_seed)).start();
         let of_input = || findings.fates.by_page().take(first_seed.index());
         for (_, fate) in of_input().filter(|(page, _)| pages.is_page(*page)) {
             *kinds.entry(fate.kind.name()).or_default() += 1;
@@ -323,13 +323,14 @@ fn seeds(findings: &Findings<'_>) -> Vec<String> {
 }
 
 fn source_files(findings: &Findings<'_>) -> Vec<SourceFile> {
-    let sources = (0u32..).zip(&findings.reading.sources).filter(|(_, source)| !source.format.is_page_file());
-    let describe = |(index, source): (u32, &Source)| SourceFile {
+    let sources = findings.reading.sources.iter().enumerate().filter(|(_, source)| !source.format.is_page_file());
+    let describe = |(index, source): (usize, &Source)| SourceFile {
         source: source.display.clone(),
         name: source.name.clone(),
         format: source.format,
         bytes: source.bytes,
-        pages: findings.pages.pages_of(index).filter(|&page| findings.pages.is_page(page)).count() as u64,
+        pages: findings.pages.pages_of(SourceId::from_index(index)).filter(|&page| findings.pages.is_page(page)).count()
+            as u64,
     };
     sources.map(describe).collect()
 }

@@ -125,7 +125,7 @@ pub(super) struct Found {
 fn url_of(page: &RawPage<'_>, corpus: &Corpus) -> Option<String> {
     match page.url.as_deref() {
         Some(url) => urls::normalized(url),
-        None if corpus.sources[page.source as usize].format.is_page_file() => urls::path(page.id.as_deref()?),
+        None if corpus.source(page.source).format.is_page_file() => urls::path(page.id.as_deref()?),
         None => None,
     }
 }

@@ -10,7 +10,7 @@ use std::path::Path;
 use crate::config::{Config, FingerprintConfig};
 use crate::error::{Error, Result};
 use crate::index::{FingerprintOrigin, Index, OpenOptions};
-use crate::page::{PageId, ScoredPair};
+use crate::page::{PageId, ScoredPair, SourceId};
 use crate::page_table::PageTable;
 use crate::read::{Format, Source, known_source};
 use crate::report::{files, stored};
@@ -70,14 +70,14 @@ impl Against {
         let reads_alike = summary.config.plan().text == config.plan().text;
         let files: HashMap<&str, _> = summary.files.iter().map(|file| (file.source.as_str(), file)).collect();
         let mut sources = Vec::new();
-        for (number, display) in (0u32..).zip(&stored.sources) {
+        for (number, display) in stored.sources.iter().enumerate() {
             let mut ids = Vec::new();
             let is_kept = |page: PageId| kept.get(page) == Some(&page) && !stored.pages.is_revisit(page);
-            for page in stored.pages.pages_of(number).filter(|&page| is_kept(page)) {
+            for page in stored.pages.pages_of(SourceId::from_index(number)).filter(|&page| is_kept(page)) {
                 let tokens = reads_alike.then(|| stored.pages.tokens[page]);
                 ids.push(Theirs { id: stored.pages.id(page)?, tokens });
             }
-            if ids.is_empty() || number as usize >= stored.first_seed {
+            if ids.is_empty() || number >= stored.first_seed {
                 continue;
             }
             // Files of many pages were copied without what was dropped; files of one page stand where they stood.
@@ -132,7 +132,7 @@ impl Against {
         match self {
             Against::Pages(sources) => {
                 for (at, (source, ids)) in sources.iter().enumerate() {
-                    let number = u32::try_from(first_source + at).unwrap_or(u32::MAX);
+                    let number = SourceId::from_index(first_source + at);
                     // Revisits have no text of their own, and were not counted among the kept.
                     let is_counted = |page: PageId| pages.is_page(page) && !pages.is_revisit(page);
                     let here: Vec<PageId> = pages.pages_of(number).filter(|&page| is_counted(page)).collect();
@@ -158,8 +158,7 @@ impl Against {
                 names.iter().for_each(|(&page, name)| pages.rename(page, name.clone()));
             }
             Against::Index(..) => {
-                let number = u32::try_from(first_source).unwrap_or(u32::MAX);
-                for page in pages.pages_of(number) {
+                for page in pages.pages_of(SourceId::from_index(first_source)) {
                     names.insert(page, pages.id(page)?);
                 }
             }

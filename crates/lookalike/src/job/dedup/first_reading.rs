@@ -13,7 +13,7 @@ use crate::job::dedup::Run;
 use crate::job::dedup::against::{Against, IndexMatch};
 use crate::job::dedup::checkpoint::Checkpoints;
 use crate::job::dedup::sketched_batch::SketchedBatch;
-use crate::page::PageId;
+use crate::page::{PageId, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::parallel::Event;
 use crate::read::{Captures, Corpus, NoPage, Unit, UnitEnd};
@@ -52,7 +52,7 @@ impl Run<'_> {
             corpus,
             skipped,
             captures: Captures::default(),
-            base: (0, 0),
+            base: (SourceId::from_index(0), 0),
             sketched: Sketched {
                 pages: PageTable::new(work, self.spill_limit(0.1)),
                 columns: (0..count).map(|column| Spill::new(work.join(format!("column-{column}")), limit)).collect(),
@@ -124,7 +124,7 @@ impl Turn<'_> {
     fn end(&mut self, end: UnitEnd, table: &mut Assembler<'_>) {
         let unit = &self.units[self.unit];
         if unit.stretch.is_some() {
-            let source = unit.sources.start;
+            let source = SourceId::from_index(unit.sources.start);
             let before = if table.base.0 == source { table.base.1 } else { 0 };
             table.base = (source, before + end.records);
             self.next = end.next;
@@ -137,7 +137,7 @@ impl Turn<'_> {
         while let Some(unit) = self.units.get(self.unit) {
             if let Some(stretch) = &unit.stretch {
                 if stretch.from == 0 {
-                    (table.base, self.next) = ((unit.sources.start, 0), 0);
+                    (table.base, self.next) = ((SourceId::from_index(unit.sources.start), 0), 0);
                 } else if stretch.from < self.next {
                     // What looked like the start of a member was part of one.
                     checkpoints.drop_unit(self.unit)?;
@@ -164,7 +164,7 @@ struct Assembler<'a> {
     skipped: &'a mut SkippedLog,
     captures: Captures,
     /// A source that is read in stretches, and the records of the stretches before this one.
-    base: (u32, u64),
+    base: (SourceId, u64),
     sketched: Sketched,
     /// Pages that are near a row of an index: its id, and the distance.
     near_rows: Vec<(PageId, String, u32)>,
@@ -172,9 +172,9 @@ struct Assembler<'a> {
 
 impl Assembler<'_> {
     fn append(&mut self, mut batch: SketchedBatch) -> Result<()> {
-        let base = |source: u32| if self.base.0 == source { self.base.1 } else { 0 };
+        let base = |source: SourceId| if self.base.0 == source { self.base.1 } else { 0 };
         for record in &mut batch.skipped {
-            let display = &self.corpus.sources[self.base.0 as usize].display;
+            let display = &self.corpus.source(self.base.0).display;
             if record.source == *display {
                 record.record = record.record.map(|number| number + self.base.1);
             }
@@ -201,7 +201,7 @@ impl Assembler<'_> {
             let id = match row.id_bytes {
                 Some(bytes) => take(bytes),
                 None => {
-                    numbered = format!("{}:{record}", self.corpus.sources[row.source as usize].name);
+                    numbered = format!("{}:{record}", self.corpus.source(row.source).name);
                     &numbered
                 }
             };
@@ -232,7 +232,7 @@ impl Assembler<'_> {
         if self.near_rows.is_empty() {
             return Ok(());
         }
-        let source = u32::try_from(self.corpus.sources.len() - 1).expect("sources are numbered by 32 bits");
+        let source = SourceId::from_index(self.corpus.sources.len() - 1);
         let table = &mut self.sketched;
         let mut places: HashMap<String, PageId> = HashMap::new();
         for (page, id, distance) in std::mem::take(&mut self.near_rows) {
@@ -293,7 +293,7 @@ fn lost_revisit(corpus: &Corpus, pages: &PageTable, page: PageId) -> SkippedReco
     let place = pages.place(page);
     SkippedRecord {
         kind: SkipKind::Revisit,
-        source: corpus.sources[place.source as usize].display.clone(),
+        source: corpus.source(place.source).display.clone(),
         record: Some(place.record),
         byte: place.offset,
         reason: "says that a page was the same as in another capture, which is not among the pages of the input"

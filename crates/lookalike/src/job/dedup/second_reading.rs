@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::job::dedup::Run;
-use crate::page::PageId;
+use crate::page::{PageId, SourceId};
 use crate::page_table::{BYTES_A_PAGE, PageTable};
 use crate::read::Corpus;
 use crate::sketcher::Sketcher;
@@ -60,6 +60,6 @@ impl Run<'_> {
     }
 }
 
-fn changed(corpus: &Corpus, source: u32, record: u64) -> Error {
-    Error::InputChanged { source_name: corpus.sources[source as usize].display.clone(), record }
+fn changed(corpus: &Corpus, source: SourceId, record: u64) -> Error {
+    Error::InputChanged { source_name: corpus.source(source).display.clone(), record }
 }

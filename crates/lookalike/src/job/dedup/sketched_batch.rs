@@ -9,7 +9,7 @@ use crate::cluster::rank::rank_key;
 use crate::error::{Result, SkippedRecord};
 use crate::index::IndexReader;
 use crate::names::Named;
-use crate::page::{Capture, PageId, RawPage};
+use crate::page::{Capture, PageId, RawPage, SourceId};
 use crate::plan::{Decision, Plan};
 use crate::sketcher::Sketcher;
 use crate::verify::sets::SetBatch;
@@ -39,7 +39,7 @@ pub(super) struct SketchedBatch {
 /// One page.
 #[derive(Serialize, Deserialize)]
 pub(super) struct BatchRow {
-    pub(super) source: u32,
+    pub(super) source: SourceId,
     pub(super) record: u64,
     pub(super) offset: Option<u64>,
     pub(super) length: u64,

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::SkipKind;
-use crate::page::{Body, Capture, Markup, RawPage};
+use crate::page::{Body, Capture, Markup, RawPage, SourceId};
 use crate::read::crawl::http::{self, BodyProblem, ResponseHead};
 use crate::read::crawl::{Cut, Kind, line_ends};
 use crate::read::fields::FieldNames;
@@ -153,8 +153,8 @@ impl<'a> Payload<'a> {
 }
 
 /// What one record of a batch is.
-pub(crate) fn found<'a>(corpus: &Corpus, source: u32, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
-    let kind = Kind::of(&corpus.sources[source as usize]);
+pub(crate) fn found<'a>(corpus: &Corpus, source: SourceId, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
+    let kind = Kind::of(corpus.source(source));
     let page = match kind {
         Kind::Warc => warc_page(corpus, cut, bytes),
         Kind::Arc => arc_page(corpus, cut, bytes),

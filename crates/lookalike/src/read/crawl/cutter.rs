@@ -12,6 +12,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::error::{SkipKind, SkippedRecord};
+use crate::page::SourceId;
 use crate::read::format::{arc, warc};
 use crate::read::source::compression::Compression;
 use crate::read::source::file::SourceFile;
@@ -532,11 +533,11 @@ pub(crate) fn is_by_member(source: &Source) -> bool {
 /// Batches of the records of a stretch.
 pub(crate) fn stretch(
     corpus: &Corpus,
-    source: u32,
+    source: SourceId,
     stretch: &Stretch,
     send: &mut dyn FnMut(Content) -> bool,
 ) -> std::io::Result<UnitEnd> {
-    let file = &corpus.sources[source as usize];
+    let file = corpus.source(source);
     let mut cutter = Cutter::new(corpus.file(file)?, file, corpus.max_page_bytes)?;
     cutter.unpacker.seek(stretch.from)?;
     cutter.stops.clone_from(&stretch.stops);
@@ -546,8 +547,8 @@ pub(crate) fn stretch(
 }
 
 /// Batches of records, for the readers' queue.
-pub(crate) fn records(corpus: &Corpus, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
-    let file = &corpus.sources[source as usize];
+pub(crate) fn records(corpus: &Corpus, source: SourceId, send: &mut dyn FnMut(Content) -> bool) -> bool {
+    let file = corpus.source(source);
     let opened = corpus.file(file).and_then(|opened| Cutter::new(opened, file, corpus.max_page_bytes));
     let mut cutter = match opened {
         Ok(cutter) => cutter,
@@ -559,7 +560,7 @@ pub(crate) fn records(corpus: &Corpus, source: u32, send: &mut dyn FnMut(Content
     send_all(corpus, source, &mut cutter, send)
 }
 
-fn send_all(corpus: &Corpus, source: u32, cutter: &mut Cutter<'_>, send: &mut dyn FnMut(Content) -> bool) -> bool {
+fn send_all(corpus: &Corpus, source: SourceId, cutter: &mut Cutter<'_>, send: &mut dyn FnMut(Content) -> bool) -> bool {
     let pool = Arc::clone(&corpus.buffers);
     while let Some(piece) = cutter.next(|| pool.take()) {
         let content = match piece {

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use memchr::memmem;
 
 use crate::error::SkipKind;
+use crate::page::SourceId;
 use crate::read::crawl::Cut;
 use crate::read::format::{mediawiki, reuters, trec};
 use crate::read::split::batch::{Content, Found, NoPage};
@@ -49,8 +50,8 @@ fn next_open(bytes: &[u8], from: usize, tags: &Tags) -> Option<usize> {
 }
 
 /// Batches of documents.
-pub(crate) fn documents(corpus: &Corpus, source: u32, send: &mut dyn FnMut(Content) -> bool) -> bool {
-    let tags = tags(corpus.sources[source as usize].format);
+pub(crate) fn documents(corpus: &Corpus, source: SourceId, send: &mut dyn FnMut(Content) -> bool) -> bool {
+    let tags = tags(corpus.source(source).format);
     let mut pieces = match corpus.pieces(source) {
         Ok(pieces) => pieces,
         Err(skipped) => return send(Content::Skipped(skipped)),
@@ -118,13 +119,13 @@ fn pass_over(corpus: &Corpus, pieces: &mut Pieces<'_>, tags: &Tags, record: u64)
 }
 
 /// What one document is.
-pub(crate) fn found<'a>(corpus: &Corpus, source: u32, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
+pub(crate) fn found<'a>(corpus: &Corpus, source: SourceId, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
     let length = cut.cut_short.unwrap_or(bytes.len() as u64);
     if length > corpus.max_page_bytes {
         let skipped = corpus.skipped(source, Some(cut.record), cut.offset, corpus.too_large(length), bytes);
         return Err(NoPage::Skipped(skipped));
     }
-    let page = match corpus.sources[source as usize].format {
+    let page = match corpus.source(source).format {
         Format::Reuters => reuters::page(bytes, &corpus.names),
         Format::MediaWiki => mediawiki::page(bytes, &corpus.names),
         _ => trec::page(bytes, &corpus.names),

@@ -9,7 +9,7 @@ use std::time::UNIX_EPOCH;
 use memchr::memchr;
 
 use crate::error::{Result, SkipKind, SkippedRecord};
-use crate::page::{Body, Markup, RawPage};
+use crate::page::{Body, Markup, RawPage, SourceId};
 use crate::read::crawl::capture;
 use crate::read::crawl::{Cut, Kind, line_ends};
 use crate::read::format::jsonl::{self, Line};
@@ -21,7 +21,7 @@ use crate::read::{Corpus, Format, WantedRecord};
 
 /// A piece of work: some records of one source, or some page files.
 pub struct Batch {
-    pub(crate) source: u32,
+    pub(crate) source: SourceId,
     pub(crate) content: Content,
     /// If given, only these records are parsed.
     pub(crate) only: Option<Arc<Vec<u64>>>,
@@ -33,7 +33,7 @@ pub(crate) enum Content {
     Rows { rows: parquet::Rows, first_record: u64 },
     Records { bytes: Buffer, cuts: Vec<Cut> },
     Seek { records: Vec<WantedRecord>, header: Option<Arc<csv::Header>> },
-    Files(Vec<u32>),
+    Files(Vec<SourceId>),
     Skipped(SkippedRecord),
 }
 
@@ -98,7 +98,7 @@ impl Batch {
                 .iter()
                 .filter(|cut| wanted(cut.record))
                 .try_for_each(|cut| visit(self.found(corpus, cut, &bytes[cut.from..cut.to]))),
-            Content::Seek { records, .. } if !corpus.sources[self.source as usize].format.has_fields() => {
+            Content::Seek { records, .. } if !corpus.source(self.source).format.has_fields() => {
                 self.visit_places(corpus, records, visit)
             }
             Content::Seek { records, header } => self.visit_seek(corpus, records, header.as_deref(), visit),
@@ -147,7 +147,7 @@ impl Batch {
         header: Option<&csv::Header>,
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
-        let source = &corpus.sources[self.source as usize];
+        let source = corpus.source(self.source);
         let mut parser = csv::RecordParser::new(header.map_or(b',', |header| header.delimiter));
         let mut bytes = Vec::new();
         let file = corpus.file(source);
@@ -182,7 +182,7 @@ impl Batch {
 
     /// What a record of a crawl, or a document in tags, is.
     fn found<'a>(&self, corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
-        if corpus.sources[self.source as usize].format.is_crawl() {
+        if corpus.source(self.source).format.is_crawl() {
             capture::found(corpus, self.source, cut, bytes)
         } else {
             tagged::found(corpus, self.source, cut, bytes)
@@ -196,7 +196,7 @@ impl Batch {
         records: &[WantedRecord],
         visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
     ) -> Result<()> {
-        let source = &corpus.sources[self.source as usize];
+        let source = corpus.source(self.source);
         let mut unpacker =
             corpus.file(source).and_then(|file| Unpacker::new(file, source.compression, Kind::of(source).start_test()));
         let mut bytes = Vec::new();
@@ -286,11 +286,11 @@ struct Place<'a> {
 /// Reads a page file, decompressed, up to the size limit.
 fn visit_file(
     corpus: &Corpus,
-    index: u32,
+    index: SourceId,
     bytes: &mut Vec<u8>,
     visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
 ) -> Result<()> {
-    let source = &corpus.sources[index as usize];
+    let source = corpus.source(index);
     bytes.clear();
     let limit = corpus.max_page_bytes.saturating_add(1);
     let read = corpus.open_source(source).and_then(|reader| reader.take(limit).read_to_end(bytes));

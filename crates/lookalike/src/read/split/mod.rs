@@ -13,9 +13,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
+use crate::page::SourceId;
 use crate::parallel::JobSender;
 use crate::read::format::tagged;
-use crate::read::{Batch, Corpus, Format, Source, Wanted, WantedRecord, as_u32, crawl};
+use crate::read::{Batch, Corpus, Format, Source, Wanted, WantedRecord, crawl};
 use batch::Content;
 
 /// Page files in one batch, at most this many and about this many bytes.
@@ -37,11 +38,11 @@ impl Corpus {
         let mut index = sources.start;
         while index < sources.end {
             let source = &self.sources[index];
-            let here = as_u32(index);
+            let here = SourceId::from_index(index);
             if source.format.is_page_file() {
                 let pages = self.sources[index..sources.end].iter().take_while(|source| source.format.is_page_file());
                 let count = self.batch_files(pages);
-                let files = (here..).take(count).collect();
+                let files = (index..index + count).map(SourceId::from_index).collect();
                 if !jobs.send(Batch { source: here, content: Content::Files(files), only: None }) {
                     return Ok(());
                 }
@@ -72,18 +73,18 @@ impl Corpus {
     /// # Errors
     /// Never for bad records; those are handed on as such.
     pub(super) fn read_wanted(&self, wanted: &Wanted, jobs: &mut JobSender<'_, Batch>) -> Result<()> {
-        let is_page_file = |wanted: &WantedRecord| self.sources[wanted.source as usize].format.is_page_file();
+        let is_page_file = |wanted: &WantedRecord| self.source(wanted.source).format.is_page_file();
         let together =
             |a: &WantedRecord, b: &WantedRecord| a.source == b.source || (is_page_file(a) && is_page_file(b));
         for records in wanted.0.chunk_by(together) {
             let here = records[0].source;
-            let source = &self.sources[here as usize];
+            let source = self.source(here);
             let go_on = if source.format.is_page_file() {
                 let mut rest = records;
                 let mut go_on = true;
                 while go_on && !rest.is_empty() {
-                    let (files, later) = rest
-                        .split_at(self.batch_files(rest.iter().map(|wanted| &self.sources[wanted.source as usize])));
+                    let (files, later) =
+                        rest.split_at(self.batch_files(rest.iter().map(|wanted| self.source(wanted.source))));
                     let content = Content::Files(files.iter().map(|wanted| wanted.source).collect());
                     go_on = jobs.send(Batch { source: here, content, only: None });
                     rest = later;
@@ -117,17 +118,17 @@ impl Corpus {
 
     /// The length of a table's header; none where a source has none.
     #[must_use]
-    pub fn header_bytes(&self, source: u32) -> Option<u64> {
-        match self.sources[source as usize].format {
+    pub fn header_bytes(&self, source: SourceId) -> Option<u64> {
+        match self.source(source).format {
             Format::Csv | Format::Tsv => stream::header(self, source).ok().map(|(_, bytes)| bytes),
             _ => None,
         }
     }
 
     /// Streams one source; false: stop.
-    fn read_source(&self, source: u32, only: Option<&Arc<Vec<u64>>>, jobs: &mut JobSender<'_, Batch>) -> bool {
+    fn read_source(&self, source: SourceId, only: Option<&Arc<Vec<u64>>>, jobs: &mut JobSender<'_, Batch>) -> bool {
         let mut send = |content| jobs.send(Batch { source, content, only: only.cloned() });
-        match self.sources[source as usize].format {
+        match self.source(source).format {
             Format::Jsonl => stream::lines(self, source, &mut send),
             Format::Csv | Format::Tsv => stream::table(self, source, &mut send),
             Format::Parquet => stream::rows(self, source, &mut send),

@@ -9,6 +9,7 @@ use std::sync::Arc;
 use memchr::{memchr, memchr_iter, memrchr};
 
 use crate::error::{SkipKind, SkippedRecord};
+use crate::page::SourceId;
 use crate::read::format::csv::{Header, Splitter};
 use crate::read::format::parquet::RowReader;
 use crate::read::source::compression::Compression;
@@ -66,8 +67,8 @@ impl Pieces<'_> {
 }
 
 impl Corpus {
-    pub(crate) fn pieces(&self, source: u32) -> Result<Pieces<'_>, SkippedRecord> {
-        match self.open_source(&self.sources[source as usize]) {
+    pub(crate) fn pieces(&self, source: SourceId) -> Result<Pieces<'_>, SkippedRecord> {
+        match self.open_source(self.source(source)) {
             Ok(reader) => Ok(Pieces {
                 reader,
                 buffer: self.buffers.take(),
@@ -81,9 +82,9 @@ impl Corpus {
         }
     }
 
-    pub(crate) fn damaged(&self, source: u32, record: u64, pieces: &Pieces<'_>, error: &str) -> Content {
+    pub(crate) fn damaged(&self, source: SourceId, record: u64, pieces: &Pieces<'_>, error: &str) -> Content {
         let byte = pieces.offset + pieces.buffer.len() as u64;
-        let (kind, what) = match self.sources[source as usize].compression {
+        let (kind, what) = match self.source(source).compression {
             Compression::None => (SkipKind::Unreadable, "reading failed"),
             _ => (SkipKind::Damaged, "the compressed data is damaged or cut off"),
         };
@@ -97,7 +98,7 @@ impl Corpus {
 }
 
 /// Batches of whole lines.
-pub(crate) fn lines(corpus: &Corpus, source: u32, send: Send<'_>) -> bool {
+pub(crate) fn lines(corpus: &Corpus, source: SourceId, send: Send<'_>) -> bool {
     let mut pieces = match corpus.pieces(source) {
         Ok(pieces) => pieces,
         Err(skipped) => return send(Content::Skipped(skipped)),
@@ -138,7 +139,7 @@ pub(crate) fn lines(corpus: &Corpus, source: u32, send: Send<'_>) -> bool {
 /// the other; the first `scanned` bytes of the buffer are known not to hold it.
 fn pass_over(
     corpus: &Corpus,
-    source: u32,
+    source: SourceId,
     record: u64,
     pieces: &mut Pieces<'_>,
     mut scanned: usize,
@@ -162,7 +163,7 @@ fn pass_over(
 }
 
 /// Batches of whole records of a table.
-pub(crate) fn table(corpus: &Corpus, source: u32, send: Send<'_>) -> bool {
+pub(crate) fn table(corpus: &Corpus, source: SourceId, send: Send<'_>) -> bool {
     let (mut pieces, header) = match open_table(corpus, source) {
         Ok(Some(opened)) => opened,
         Ok(None) => return true,
@@ -228,7 +229,7 @@ const MOST_UNCLOSED: usize = 100;
 /// Drops the first line of a record whose quote is never closed; what follows is read again.
 fn pass_over_quote(
     corpus: &Corpus,
-    source: u32,
+    source: SourceId,
     record: u64,
     unclosed: usize,
     pieces: &mut Pieces<'_>,
@@ -245,7 +246,7 @@ fn pass_over_quote(
 }
 
 /// The header of a table, and its length.
-pub(crate) fn header(corpus: &Corpus, source: u32) -> Result<(Header, u64), SkippedRecord> {
+pub(crate) fn header(corpus: &Corpus, source: SourceId) -> Result<(Header, u64), SkippedRecord> {
     match open_table(corpus, source)? {
         Some((pieces, header)) => Ok((header, pieces.offset)),
         None => Err(corpus.skipped(source, None, Some(0), (SkipKind::BadCsv, "the table is empty".to_owned()), &[])),
@@ -253,9 +254,9 @@ pub(crate) fn header(corpus: &Corpus, source: u32) -> Result<(Header, u64), Skip
 }
 
 /// Opens a table behind its header; none if there is nothing in it.
-fn open_table<'r>(corpus: &'r Corpus, source: u32) -> Result<Option<(Pieces<'r>, Header)>, SkippedRecord> {
+fn open_table<'r>(corpus: &'r Corpus, source: SourceId) -> Result<Option<(Pieces<'r>, Header)>, SkippedRecord> {
     let mut pieces = corpus.pieces(source)?;
-    let delimiter = match corpus.sources[source as usize].format {
+    let delimiter = match corpus.source(source).format {
         Format::Tsv => Some(b'\t'),
         _ => None,
     };
@@ -297,8 +298,8 @@ fn end_of_header(corpus: &Corpus, pieces: &mut Pieces<'_>, delimiter: u8) -> usi
 }
 
 /// Batches of rows.
-pub(crate) fn rows(corpus: &Corpus, source: u32, send: Send<'_>) -> bool {
-    let file = &corpus.sources[source as usize];
+pub(crate) fn rows(corpus: &Corpus, source: SourceId, send: Send<'_>) -> bool {
+    let file = corpus.source(source);
     let opened = Chunks::new(&file.location)
         .map_err(|error| (SkipKind::Unreadable, format!("cannot be opened: {error}")))
         .and_then(|file| RowReader::open(file, &corpus.names));

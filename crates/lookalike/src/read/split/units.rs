@@ -8,11 +8,12 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::{Result, SkipKind};
+use crate::page::SourceId;
 use crate::parallel::JobSender;
 use crate::read::crawl::{self, Kind};
 use crate::read::split::batch::{Batch, Content};
 use crate::read::split::unpack::Unpacker;
-use crate::read::{Corpus, Source, as_u32};
+use crate::read::{Corpus, Source};
 
 /// Bytes of small sources in a unit, and of a large one in a stretch of it.
 const UNIT_BYTES: u64 = 32 << 20;
@@ -21,7 +22,7 @@ const UNIT_BYTES: u64 = 32 << 20;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unit {
     /// The sources in it.
-    pub sources: Range<u32>,
+    pub sources: Range<usize>,
     /// If it is a part of its one source, which.
     pub stretch: Option<Stretch>,
 }
@@ -50,8 +51,7 @@ impl Corpus {
     pub fn units(&self) -> Vec<Unit> {
         let mut units: Vec<Unit> = Vec::new();
         let mut bytes = 0;
-        for (index, source) in self.sources.iter().enumerate() {
-            let here = as_u32(index);
+        for (here, source) in self.sources.iter().enumerate() {
             if source.by_member && source.bytes >= 2 * UNIT_BYTES {
                 let starts = stretches(source);
                 for (at, &from) in starts.iter().enumerate() {
@@ -79,10 +79,10 @@ impl Corpus {
     /// Never for bad records; those are handed on as such.
     pub fn read_unit(&self, unit: &Unit, jobs: &mut JobSender<'_, Batch>) -> Result<UnitEnd> {
         let Some(stretch) = &unit.stretch else {
-            self.read_sources(unit.sources.start as usize..unit.sources.end as usize, jobs)?;
+            self.read_sources(unit.sources.clone(), jobs)?;
             return Ok(UnitEnd::default());
         };
-        let source = unit.sources.start;
+        let source = SourceId::from_index(unit.sources.start);
         let mut send = |content: Content| jobs.send(Batch { source, content, only: None });
         match crawl::stretch(self, source, stretch, &mut send) {
             Ok(end) => Ok(end),

@@ -16,7 +16,7 @@ use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
-use crate::page::PageId;
+use crate::page::{PageId, SourceId};
 use crate::read::compression::Compression;
 use crate::read::{Chunks, Format, Source, guarded, open_parquet as open_file};
 use crate::report::sinks::{Sink, SinkContext, kept_crawl};
@@ -39,7 +39,8 @@ fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Res
     fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
     let mut list = String::new();
     // Examples are not part of what is cleaned.
-    for (source, index) in findings.reading.sources[..findings.first_seed].iter().zip(0u32..) {
+    for (index, source) in findings.reading.sources[..findings.first_seed].iter().enumerate() {
+        let index = SourceId::from_index(index);
         let pages = findings.pages.pages_of(index);
         let is_kept = |page: PageId| findings.fates[page].keeps(page);
         let target = target(directory, source);

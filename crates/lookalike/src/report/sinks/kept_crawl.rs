@@ -10,7 +10,7 @@ use std::io::{self, Read, Write};
 use std::path::Path;
 
 use crate::error::{Error, Result};
-use crate::page::PageId;
+use crate::page::{PageId, SourceId};
 use crate::read::compression::Compression;
 use crate::read::crawl::{Cutter, Kind, Piece};
 use crate::read::{Format, NEAR_PROFILE, Source, Unpacker, head_length, record_names, warc_head};
@@ -27,8 +27,8 @@ enum Item {
 }
 
 /// Writes the kept part of a crawl file.
-pub(super) fn write(findings: &Findings<'_>, index: u32, target: &Path, revisit: bool) -> Result<()> {
-    let source = &findings.reading.sources[index as usize];
+pub(super) fn write(findings: &Findings<'_>, index: SourceId, target: &Path, revisit: bool) -> Result<()> {
+    let source = findings.reading.source(index);
     let dropped: HashMap<u64, PageId> = findings
         .pages
         .pages_of(index)
@@ -182,7 +182,7 @@ impl KeptPlan<'_> {
     /// What a revisit says of the page that it refers to.
     fn kept_names(&self, page: PageId) -> Result<Vec<(&'static str, Vec<u8>)>> {
         let place = self.findings.pages.place(page);
-        let source = &self.findings.reading.sources[place.source as usize];
+        let source = self.findings.reading.source(place.source);
         if let Some(names) = record_names(source, &place).filter(|_| source.format == Format::Warc) {
             let known = [
                 ("WARC-Refers-To", names.id.map(|id| [b"<", id.as_slice(), b">"].concat())),

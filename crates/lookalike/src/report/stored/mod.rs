@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::config::{Config, ConfigV1};
 use crate::error::{Error, Result};
-use crate::page::{PageId, PageVec, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::report::files::{self, TableFiles};
 use crate::report::summary::{
@@ -153,7 +153,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
             let (url, title) = (optional(url), optional(title));
             revisits.extend(revisit_of.and_then(optional).map(|original| (page, original)));
             stored.pages.push(&NewPage {
-                source: u32::try_from(stored.sources.len() - 1).unwrap_or(u32::MAX),
+                source: SourceId::from_index(stored.sources.len() - 1),
                 record: record.value(row),
                 offset: offset.is_valid(row).then(|| offset.value(row)),
                 length: length.value(row),

@@ -4,19 +4,19 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
-use crate::page::{PageId, RawPage};
+use crate::page::{PageId, RawPage, SourceId};
 use crate::read::{Corpus, Source, known_source};
 use crate::report::stored::{StoredPages, StoredSummary};
 use crate::sketcher::Sketcher;
 
 /// The sources of a result, as far as some pages need them.
-fn sources(stored: &StoredPages, summary: &StoredSummary, pages: &[PageId]) -> Result<HashMap<u32, Source>> {
+fn sources(stored: &StoredPages, summary: &StoredSummary, pages: &[PageId]) -> Result<HashMap<SourceId, Source>> {
     let files: HashMap<&str, _> = summary.files.iter().map(|file| (file.source.as_str(), file.format)).collect();
     let mut found = HashMap::new();
     for &page in pages {
         let place = stored.pages.place(page);
         if let std::collections::hash_map::Entry::Vacant(entry) = found.entry(place.source) {
-            let display = &stored.sources[place.source as usize];
+            let display = &stored.sources[place.source.index()];
             let format = files.get(display.as_str()).copied().or(summary.config.read.format);
             entry.insert(known_source(display, display, format)?);
         }
@@ -39,14 +39,14 @@ pub(crate) fn for_each<T: Send>(
     needed.dedup();
     let by_number = sources(stored, summary, &needed)?;
     // Sources are numbered anew: only those that are needed are there.
-    let mut numbers: Vec<u32> = by_number.keys().copied().collect();
+    let mut numbers: Vec<SourceId> = by_number.keys().copied().collect();
     numbers.sort_unstable();
     let list: Vec<Source> = numbers.iter().map(|number| by_number[number].clone()).collect();
     let corpus = Corpus::new(list, &summary.config.read);
     let mut wanted = stored.pages.wanted(&needed);
     for record in &mut wanted.0 {
-        let place = numbers.binary_search(&record.source).unwrap_or_default();
-        record.source = u32::try_from(place).unwrap_or(u32::MAX);
+        let place = numbers.binary_search(&record.source).expect("the sources are those of the pages that are needed");
+        record.source = SourceId::from_index(place);
     }
     let plan = summary.config.plan();
     let mut read: HashMap<PageId, T> = HashMap::new();
@@ -64,7 +64,7 @@ pub(crate) fn for_each<T: Send>(
     )?;
     if let Some(&missing) = needed.iter().find(|page| !read.contains_key(page)) {
         let place = stored.pages.place(missing);
-        let source_name = stored.sources[place.source as usize].clone();
+        let source_name = stored.sources[place.source.index()].clone();
         return Err(Error::InputChanged { source_name, record: place.record });
     }
     Ok(read)
