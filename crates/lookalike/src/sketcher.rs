@@ -16,6 +16,7 @@ use crate::feature::words::words_and_phrases;
 use crate::page::{RawPage, Token};
 use crate::plan::{Features, Measure, Plan, Search};
 use crate::plan::{Weights, Within};
+use crate::sketch::PageSketch;
 use crate::sketch::projection::halves;
 use crate::sketch::simhash::{fingerprint, weighted_fingerprint};
 use crate::spill::Fixed;
@@ -69,17 +70,6 @@ pub struct PageFacts<'s> {
     pub title: Option<&'s str>,
     /// Which part of it was compared; nothing where it is no HTML.
     pub scope: Option<Scope>,
-}
-
-/// What a page is compared by.
-#[derive(Debug, Clone, Copy)]
-pub struct PageSketch<'a> {
-    /// Its features, ascending, each once.
-    pub features: &'a [u64],
-    /// What they weigh; nothing if each weighs 1.
-    pub weights: &'a [u32],
-    /// Its sketch, in the parts of the plan.
-    pub sketch: &'a [u32],
 }
 
 impl Plan {

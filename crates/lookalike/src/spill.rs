@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 
 /// Items with a fixed little-endian form.
 pub trait Fixed: Copy + Default {
-    /// Bytes an item has.
+    /// Bytes per item.
     const BYTES: usize;
     /// Appends the items' bytes.
     fn encode(items: &[Self], bytes: &mut Vec<u8>);
@@ -141,12 +141,15 @@ impl<T: Fixed> Spill<T> {
     ///
     /// # Errors
     /// When the temporary file cannot be read.
+    ///
+    /// # Panics
+    /// If there are no such items.
     pub fn read<'a>(&'a self, range: Range<u64>, scratch: &'a mut Scratch<T>) -> Result<&'a [T]> {
         let Some(file) = &self.file else {
-            let index = |at: u64| usize::try_from(at).unwrap_or(usize::MAX);
-            return Ok(self.memory.get(index(range.start)..index(range.end)).unwrap_or(&[]));
+            let index = |at: u64| usize::try_from(at).expect("what is in memory is numbered by usize");
+            return Ok(&self.memory[index(range.start)..index(range.end)]);
         };
-        let count = usize::try_from(range.end.saturating_sub(range.start)).unwrap_or(0);
+        let count = usize::try_from(range.end - range.start).expect("a run fits the memory it is read into");
         scratch.bytes.resize(count * T::BYTES, 0);
         file.read_exact_at(&mut scratch.bytes, range.start * T::BYTES as u64).map_err(Error::io(&self.path, "read"))?;
         scratch.items.clear();
@@ -155,7 +158,7 @@ impl<T: Fixed> Spill<T> {
     }
 }
 
-/// Room for what is read back from a file.
+/// Scratch space for what is read back from a file.
 #[derive(Default)]
 pub struct Scratch<T> {
     bytes: Vec<u8>,

@@ -82,7 +82,7 @@ impl Bucketed {
 
 /// The first `bits` bits of a key.
 fn bucket_of(key: u64, bits: u32) -> usize {
-    usize::try_from(key.unbounded_shr(64 - bits)).unwrap_or(0)
+    usize::try_from(key.unbounded_shr(64 - bits)).expect("a bucket is numbered by at most 22 bits")
 }
 
 /// Keys by a digit of `bits` bits, in the room of `sorted`, those with the same digit in the order in which they
@@ -156,7 +156,7 @@ impl<'d> QueryTables<'d> {
         pairs.concat()
     }
 
-    /// Tells of the pairs of a bucket, where and what, unless an earlier table has them.
+    /// Emits the pairs of a bucket, where they are and what, unless an earlier table has them.
     fn join_bucket(
         &self,
         number: usize,
@@ -164,7 +164,7 @@ impl<'d> QueryTables<'d> {
         near: &[u64],
         radius: u32,
         found: &mut Vec<(u32, u32)>,
-        tell: &mut impl FnMut((u32, u32), u64, u64),
+        emit: &mut impl FnMut((u32, u32), u64, u64),
     ) {
         let shape = &self.design.tables()[number];
         found.clear();
@@ -174,7 +174,7 @@ impl<'d> QueryTables<'d> {
             let difference = shape.restore(near[row as usize] ^ key);
             if self.design.first_table(difference) == Some(number) {
                 let left = shape.restore(key);
-                tell((query, row), left, left ^ difference);
+                emit((query, row), left, left ^ difference);
             }
         }
     }

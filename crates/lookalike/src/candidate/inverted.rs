@@ -3,7 +3,7 @@
 //! In: the feature sets of pages, and how much of them two pages must share. Out: every pair that
 //! can reach it, few others. Features are ordered from rare to frequent; two pages that share enough
 //! share one of their rarest, so only those are indexed and looked up (prefix filter). Pages of very
-//! different sizes are passed over (size filter), and a pair is given up as soon as what is left of
+//! different sizes are filtered out (size filter), and a pair is given up as soon as what is left of
 //! the two pages cannot reach the threshold any more. None of this changes the result; only crowds,
 //! which are handed on whole, are not spelled out.
 //! Web-archives paper, §4; Bayardo et al. 2007; Xiao et al. 2008.
@@ -15,16 +15,16 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::candidate::band_join::{Candidates, CrowdedBucket};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::feature::rarity::{Prefix, Rarity};
 use crate::page::PageId;
 use crate::plan::Measure;
+use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::spill::{Fixed, Scratch};
 use crate::union_find::UnionFind;
-use crate::verify::sets::{PageSets, Room};
 
 /// Pages that are looked up by one thread at a time.
-const PAGES_A_TASK: usize = 256;
+const PAGES_PER_TASK: usize = 256;
 /// Pages whose candidates are held at a time before they are sorted into pairs and crowds.
 const PLACES_AT_A_TIME: usize = 2048;
 
@@ -48,7 +48,7 @@ pub struct Sharing {
     pub measure: Measure,
     /// How much.
     pub threshold: f64,
-    /// Whether pages are passed over by their size.
+    /// Whether pages are filtered out by their size.
     pub size_filter: bool,
     /// Pages with the same set beyond this number are one crowd.
     pub bucket_limit: usize,
@@ -70,13 +70,13 @@ impl Sharing {
 pub struct Collisions {
     /// Times that a page met another at a feature, without the filter.
     pub all: u64,
-    /// Those that the filter passed over.
-    pub passed_over: u64,
+    /// Those that the filter left out.
+    pub filtered: u64,
 }
 
 impl Collisions {
     fn plus(self, more: Collisions) -> Collisions {
-        Collisions { all: self.all + more.all, passed_over: self.passed_over + more.passed_over }
+        Collisions { all: self.all + more.all, filtered: self.filtered + more.filtered }
     }
 }
 
@@ -109,7 +109,7 @@ pub fn join(sets: &PageSets, members: Members<'_>, sharing: Sharing) -> Result<(
     let counts: Vec<AtomicU32> = (0..places).map(|_| AtomicU32::new(0)).collect();
     let count = |lookup: &mut Lookup, place: usize| {
         let met = look_up(lookup, place);
-        counts[place].fetch_add(u32::try_from(lookup.found.len()).unwrap_or(u32::MAX), Ordering::Relaxed);
+        counts[place].fetch_add(as_u32(lookup.found.len()), Ordering::Relaxed);
         for &other in &lookup.found {
             counts[other as usize].fetch_add(1, Ordering::Relaxed);
         }
@@ -117,9 +117,10 @@ pub fn join(sets: &PageSets, members: Members<'_>, sharing: Sharing) -> Result<(
     };
     let collisions = (0..places)
         .into_par_iter()
-        .with_min_len(PAGES_A_TASK)
+        .with_min_len(PAGES_PER_TASK)
         .map_init(|| Lookup::new(places), count)
         .reduce(Collisions::default, Collisions::plus);
+    // No page has more candidates than there are numbers of pages.
     let limit = u32::try_from(sharing.bucket_limit).unwrap_or(u32::MAX);
     let is_crowded: Vec<bool> = counts.into_iter().map(|count| count.into_inner() > limit).collect();
 
@@ -128,12 +129,12 @@ pub fn join(sets: &PageSets, members: Members<'_>, sharing: Sharing) -> Result<(
     for from in (0..places).step_by(PLACES_AT_A_TIME) {
         let found: Vec<(u32, Vec<u32>)> = (from..(from + PLACES_AT_A_TIME).min(places))
             .into_par_iter()
-            .with_min_len(PAGES_A_TASK)
+            .with_min_len(PAGES_PER_TASK)
             .map_init(
                 || Lookup::new(places),
                 |lookup, place| {
                     look_up(lookup, place);
-                    (u32::try_from(place).unwrap_or(u32::MAX), lookup.found.clone())
+                    (as_u32(place), lookup.found.clone())
                 },
             )
             .collect();
@@ -220,10 +221,10 @@ struct Row {
 
 impl Index {
     fn new(sets: &PageSets, pages: &[PageId], sharing: Sharing, rarity: &Rarity) -> Result<Index> {
-        let (mut room, mut prefix) = (Room::default(), Prefix::default());
+        let (mut scratch, mut prefix) = (PairScratch::default(), Prefix::default());
         let mut sizes = Vec::with_capacity(pages.len());
         for &page in pages {
-            let (features, weights) = sets.weighted_features(page, &mut room)?;
+            let (features, weights) = sets.weighted_features(page, &mut scratch)?;
             let total: u64 = if weights.is_empty() {
                 features.len() as u64
             } else {
@@ -235,7 +236,7 @@ impl Index {
         let mut rows = Vec::new();
         let mut rests = Vec::with_capacity(sizes.len());
         for (place, &(_, page)) in (0u32..).zip(&sizes) {
-            let (features, weights) = sets.weighted_features(page, &mut room)?;
+            let (features, weights) = sets.weighted_features(page, &mut scratch)?;
             prefix.fill(features, weights, rarity, sharing.threshold);
             // Coverage is looked up from the lighter page, which knows nothing of the heavier one's
             // rarest features: all of them are indexed.
@@ -261,7 +262,7 @@ impl Index {
         rows = keep_shared(rows);
         let mut own: Vec<(u32, u32)> = Vec::new();
         for list in rows.chunk_by(|a, b| a.feature == b.feature) {
-            let number = u32::try_from(index.weights.len()).unwrap_or(u32::MAX);
+            let number = u32::try_from(index.weights.len()).map_err(|_| too_many_features())?;
             index.weights.push(list[0].weight);
             index.places.extend(list.iter().map(|row| row.place));
             index.starts.push(index.places.len());
@@ -290,7 +291,7 @@ impl Index {
         let mut met = Collisions::default();
         let total = self.totals[place];
         let is_coverage = sharing.measure == Measure::Coverage;
-        // Rounding must not pass over a page that just reaches the threshold.
+        // Rounding must not leave out a page that just reaches the threshold.
         let lightest = sharing.threshold * total as f64 * (1.0 - 1e-9);
         let from = if sharing.size_filter && !is_coverage {
             self.totals.partition_point(|&other| (other as f64) < lightest)
@@ -308,7 +309,7 @@ impl Index {
                 (&places[skipped..here], skipped)
             };
             met.all += (others.len() + skipped) as u64;
-            met.passed_over += skipped as u64;
+            met.filtered += skipped as u64;
             for &other in others {
                 lookup.add(other, self.weights[list]);
             }
@@ -328,6 +329,16 @@ impl Index {
         }
         met
     }
+}
+
+/// Of a number of places, which are those of pages.
+fn as_u32(places: usize) -> u32 {
+    u32::try_from(places).expect("pages, and so their places, are numbered by 32 bits")
+}
+
+fn too_many_features() -> Error {
+    let reason = "finds pages by the features that they share, and here more than 2^32 are shared; split the input, or use `method` minhash";
+    Error::conflict("method", reason)
 }
 
 fn keep_shared(rows: Vec<Row>) -> Vec<Row> {
@@ -430,14 +441,14 @@ mod tests {
                     let pairs: BTreeSet<_> = found.pairs.iter().copied().collect();
                     prop_assert_eq!(pairs.len(), found.pairs.len(), "each pair once");
                     prop_assert!(expected.is_subset(&pairs), "{:?} not all in {:?}", expected, pairs);
-                    prop_assert!(size_filter || met.passed_over == 0);
+                    prop_assert!(size_filter || met.filtered == 0);
                 }
             }
         }
     }
 
     #[test]
-    fn the_size_filter_passes_over_what_cannot_match() {
+    fn the_size_filter_leaves_out_what_cannot_match() {
         let directory = tempfile::tempdir().unwrap();
         // A large page has all of a small one, and those are its rarest features.
         let small: BTreeSet<u64> = [900, 901].into();
@@ -451,7 +462,7 @@ mod tests {
         let expected = [(1, 2), (1, 3), (2, 3)].map(|(left, right)| (PageId::new(left), PageId::new(right)));
         assert_eq!(with.pairs, expected);
         assert_eq!(with.pairs, without.pairs);
-        assert!(met.passed_over > 0 && met.all == all.all && all.passed_over == 0, "{met:?} {all:?}");
+        assert!(met.filtered > 0 && met.all == all.all && all.filtered == 0, "{met:?} {all:?}");
     }
 
     #[test]

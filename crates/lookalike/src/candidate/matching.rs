@@ -2,7 +2,7 @@
 //!
 //! In: pages in an order that matters, and a way to compare two of them. Out: for each page that is a
 //! duplicate the page it matches. A page is compared with the pages in the index; it enters the index
-//! only if it is no duplicate (on request in any case). The first pages can be given as examples:
+//! only if it is not a duplicate (on request in any case). The first pages can be given as examples:
 //! they are indexed and never matched. Web-archives paper, §3.3.
 
 use std::collections::HashMap;
@@ -15,8 +15,8 @@ use crate::error::Result;
 use crate::feature::rarity::Prefix;
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Guess, Verdict};
+use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::text::term::TokenHasher;
-use crate::verify::sets::{PageSets, Room};
 
 /// How pages are matched.
 #[derive(Debug, Clone, Copy)]
@@ -27,7 +27,7 @@ pub struct MatchingPlan {
     pub guess: Guess,
     /// Duplicates are indexed, too.
     pub index_duplicates: bool,
-    /// Pages of too different sizes are passed over.
+    /// Pages of too different sizes are filtered out.
     pub size_filter: bool,
     /// How many of the first pages are examples.
     pub seeds: usize,
@@ -51,17 +51,17 @@ pub fn match_in_order(
 ) -> Result<(Vec<ScoredPair>, Collisions)> {
     let rarity = rarity_of(sets, order)?;
     let mut index: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>> = HashMap::default();
-    let (mut room, mut prefix) = (Room::default(), Prefix::default());
+    let (mut scratch, mut prefix) = (PairScratch::default(), Prefix::default());
     let mut found = Vec::new();
     let mut met: Vec<u32> = Vec::new();
     let mut totals: Vec<u64> = Vec::new();
     let mut collisions = Collisions::default();
     for (place, &page) in (0u32..).zip(order) {
-        let (features, weights) = sets.weighted_features(page, &mut room)?;
+        let (features, weights) = sets.weighted_features(page, &mut scratch)?;
         prefix.fill(features, weights, &rarity, plan.threshold);
         let total = prefix.total;
         totals.push(total);
-        // Rounding must not pass over a page that just reaches the threshold.
+        // Rounding must not leave out a page that just reaches the threshold.
         let is_too_different =
             |other: u64| (total.min(other) as f64) < plan.threshold * total.max(other) as f64 * (1.0 - 1e-9);
         let own = || prefix.ranked()[..prefix.length].iter().map(|row| row.0.1);
@@ -76,7 +76,7 @@ pub fn match_in_order(
             if plan.size_filter {
                 met.retain(|&other| !is_too_different(totals[other as usize]));
             }
-            collisions.passed_over += before - met.len() as u64;
+            collisions.filtered += before - met.len() as u64;
             for &other in &met {
                 let Some((pair, Verdict::Accepted)) = compare(page, order[other as usize])? else { continue };
                 if matched.is_none_or(|best| pair.similarity > best.similarity) {

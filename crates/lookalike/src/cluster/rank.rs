@@ -30,7 +30,7 @@ impl Ranks {
     #[must_use]
     pub fn in_classes(keys: &PageVec<f64>, classes: &PageVec<u8>) -> Ranks {
         // Without keys the position decides.
-        let key = |page: PageId| keys.get(page).copied().unwrap_or_default();
+        let key = |page: PageId| if keys.is_empty() { 0.0 } else { keys[page] };
         Ranks::sorted(classes.len(), |a, b| classes[a].cmp(&classes[b]).then(key(a).total_cmp(&key(b))))
     }
 

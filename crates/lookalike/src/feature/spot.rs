@@ -47,11 +47,13 @@ impl FromStr for Antecedent {
 
     fn from_str(text: &str) -> Result<Antecedent, String> {
         let help = || {
-            format!("'{text}' is no antecedent; write word, word:distance or word:m:n, for example said:3 or that:4:2")
+            format!(
+                "'{text}' is not an antecedent; write word, word:distance or word:m:n, for example said:3 or that:4:2"
+            )
         };
         let mut parts = text.split(':');
         let mut words = Words::default();
-        Tokenizer::new(true).tokenize(parts.next().unwrap_or_default(), &mut words);
+        Tokenizer::new(true).tokenize(parts.next().expect("a split has a first part"), &mut words);
         let mut found = words.iter();
         let (Some(word), None) = (found.next(), found.next()) else { return Err(help()) };
         let mut distances: Vec<u16> = Vec::new();

@@ -23,7 +23,8 @@ use crate::config::{ClusterMode, Config, Method};
 use crate::error::{Error, Result};
 use crate::page::RawPage;
 use crate::plan::{Decision, Plan, Verdict};
-use crate::sketcher::{PageSketch, Sketcher};
+use crate::sketch::PageSketch;
+use crate::sketcher::Sketcher;
 use crate::union_find::UnionFind;
 use crate::verify::score::{Score, score};
 

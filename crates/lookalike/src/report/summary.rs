@@ -12,8 +12,8 @@ use crate::plan::Plan;
 use crate::plan::layout::Layout;
 use crate::read::{Format, Source};
 use crate::report::Findings;
+use crate::sketch::page_sets::PageSets;
 use crate::sketch::supershingle::Bands;
-use crate::verify::sets::PageSets;
 
 /// The version of a result's layout: 2 since the config is in parts.
 pub const FORMAT_VERSION: u32 = 2;
@@ -279,11 +279,7 @@ impl Summary {
                 |earlier| earlier.tables,
             ),
             size_filter: findings.earlier.as_ref().map_or_else(
-                || {
-                    findings
-                        .collisions
-                        .map(|met| SizeFilterReport { collisions: met.all, passed_over: met.passed_over })
-                },
+                || findings.collisions.map(|met| SizeFilterReport { collisions: met.all, passed_over: met.filtered }),
                 |earlier| earlier.size_filter,
             ),
             filters: findings.filters,

@@ -2,12 +2,12 @@
 //!
 //! In: features, repetitions do not matter. Out: one byte for each of 128 parts of the space of hashes: 0 where the set
 //! has nothing in that part, else a byte of the least hash there (one permutation hashing, Li, Owen and Zhang 2012;
-//! few bits of each minimum, Li and König 2010). Two hashes and a comparison a feature, whatever the number of parts.
+//! few bits of each minimum, Li and König 2010). Two hashes and a comparison per feature, whatever the number of parts.
 //! The standard error of the estimate is at most 0.045, for sets smaller than the number of parts less. It is persisted.
 
 use crate::feature::shingle::mix;
 
-/// Parts, a byte each.
+/// Parts, of one byte each.
 pub const PARTS: usize = 128;
 
 /// What a set is estimated by.
@@ -22,13 +22,13 @@ pub fn min_bytes(features: &[u64]) -> MinBytes {
     let mut least = [u64::MAX; PARTS];
     for &feature in features {
         let hash = mix(feature);
-        let part = usize::try_from(hash >> (64 - PART_BITS)).unwrap_or(0);
+        let part = usize::try_from(hash >> (64 - PART_BITS)).expect("a part is numbered by a few bits");
         least[part] = least[part].min(hash << PART_BITS);
     }
     let byte = |least: u64| match least {
         u64::MAX => 0,
         // 1 to 255; the least hashes are small numbers, so that their high bits say nothing.
-        least => u8::try_from(1 + mix(least) % 255).unwrap_or(u8::MAX),
+        least => u8::try_from(1 + mix(least) % 255).expect("a number from 1 to 255"),
     };
     least.map(byte)
 }

@@ -3,7 +3,7 @@
 //! In: a crowded bucket. Out: pairs between its members and its leaders. The members come in rank
 //! order; each is compared with those leaders found so far that share most with it, at most
 //! [`MOST_COMPARED`], and becomes a leader if it matches none. Guaranteed: at most `MOST_COMPARED`
-//! comparisons a member; the result depends neither on threads nor on how the work is divided.
+//! comparisons per member; the result depends neither on threads nor on how the work is divided.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -12,16 +12,17 @@ use crate::candidate::band_join::CrowdedBucket;
 use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
+use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::spill::Scratch;
 use crate::text::term::TokenHasher;
-use crate::verify::sets::{PageSets, Room};
+use crate::verify;
 
 /// Leaders a member is compared with.
 pub const MOST_COMPARED: usize = 64;
 /// Features by which a leader is found, those of smallest hash.
-const FEATURES_A_LEADER: usize = 32;
-/// A feature of more leaders than this tells none of them apart.
-const LEADERS_A_FEATURE: usize = 256;
+const FEATURES_PER_LEADER: usize = 32;
+/// A feature that more leaders have than this distinguishes none of them.
+const LEADERS_PER_FEATURE: usize = 256;
 
 /// The leaders of a bucket, found by what they share with a page.
 #[derive(Default)]
@@ -34,12 +35,12 @@ struct Leaders {
 
 impl Leaders {
     fn add(&mut self, page: PageId, features: &[u64]) {
-        let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.pages.len()).expect("leaders are pages, which are numbered by 32 bits");
         self.pages.push(page);
         self.shared.push(0);
-        for &feature in features.iter().take(FEATURES_A_LEADER) {
+        for &feature in features.iter().take(FEATURES_PER_LEADER) {
             let leaders = self.of_feature.entry(feature).or_default();
-            if leaders.len() < LEADERS_A_FEATURE {
+            if leaders.len() < LEADERS_PER_FEATURE {
                 leaders.push(number);
             }
         }
@@ -90,7 +91,7 @@ pub fn compare(
     plan: &Plan,
     rank: &(dyn Fn(PageId) -> u32 + Sync),
     is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
-    room: &mut Room,
+    scratch: &mut PairScratch,
 ) -> Result<(CappedBucket, Vec<(ScoredPair, Verdict)>)> {
     let mut members = bucket.members.clone();
     members.sort_unstable_by_key(|&page| rank(page));
@@ -107,11 +108,11 @@ pub fn compare(
             if !is_wanted(leader, member) {
                 continue;
             }
-            let (pair, verdict) = sets.compare(leader, member, plan, room)?;
+            let (pair, verdict) = verify::compare(sets, leader, member, plan, scratch)?;
             compared += 1;
             match verdict {
                 Verdict::Accepted => {
-                    // A member that only has the leader in it is not told by it.
+                    // A member that merely contains the leader still has to stand for itself.
                     matched |= plan.can_stand_for(&pair, member);
                     found.push((pair, verdict));
                 }
@@ -141,7 +142,7 @@ mod tests {
 
     /// Pages 0..n, each with the shingles its group has and a few of its own.
     fn sets(groups: &[u64], directory: &std::path::Path, plan: &Plan) -> PageSets {
-        let mut sets = PageSets::for_plan(directory, 1 << 20, plan);
+        let mut sets = PageSets::new(directory, 1 << 20, plan.sketch.words(), plan.is_weighted());
         let (hasher, _) = plan.sketch.min_values.as_ref().unwrap();
         let (mut narrow, mut values) = (Vec::new(), Vec::new());
         for (page, &group) in PageId::counting().zip(groups) {
@@ -164,7 +165,7 @@ mod tests {
         let bucket = CrowdedBucket { band: 4, members: PageId::first(300).collect() };
         // The last page ranks first.
         let rank = |page: PageId| 1000 - page.number();
-        let (capped, pairs) = compare(&bucket, &sets, &plan, &rank, &|_, _| true, &mut Room::default()).unwrap();
+        let (capped, pairs) = compare(&bucket, &sets, &plan, &rank, &|_, _| true, &mut PairScratch::default()).unwrap();
         assert_eq!((capped.size, capped.leaders, capped.band), (300, 3, 4));
         assert_eq!(capped.example, (PageId::new(299), PageId::new(298)));
         let pairs: Vec<ScoredPair> = pairs.into_iter().map(|(pair, _)| pair).collect();
@@ -185,19 +186,19 @@ mod tests {
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: PageId::first(1200).collect() };
         let (capped, pairs) =
-            compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut Room::default()).unwrap();
+            compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut PairScratch::default()).unwrap();
         assert_eq!((capped.leaders, pairs.len()), (300, 900));
     }
 
     #[test]
-    fn a_crowd_of_strangers_costs_at_most_64_comparisons_a_member() {
+    fn a_crowd_of_strangers_costs_at_most_64_comparisons_per_member() {
         let directory = tempfile::tempdir().unwrap();
         let plan = Config::default().plan();
         let groups: Vec<u64> = (0..500).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: PageId::first(500).collect() };
         let (capped, pairs) =
-            compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut Room::default()).unwrap();
+            compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut PairScratch::default()).unwrap();
         assert_eq!(capped.leaders, 500);
         assert!(capped.compared <= 500 * MOST_COMPARED as u64);
         assert!(pairs.is_empty());

@@ -6,7 +6,6 @@
 pub mod jaccard;
 pub mod leaders;
 pub mod score;
-pub mod sets;
 
 use rayon::prelude::*;
 
@@ -14,11 +13,12 @@ use crate::candidate::band_join::Candidates;
 use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
+use crate::sketch::page_sets::{PageSets, PairScratch};
 use leaders::CappedBucket;
-use sets::{PageSets, Room};
+use score::score;
 
 /// Pairs that are compared by one thread at a time.
-const PAIRS_A_TASK: usize = 512;
+const PAIRS_PER_TASK: usize = 512;
 
 /// What verification found.
 #[derive(Debug, Default)]
@@ -31,6 +31,35 @@ pub struct Verified {
     pub compared: u64,
     /// Buckets that were too common, and what was done about them.
     pub capped: Vec<CappedBucket>,
+}
+
+/// Compares two pages exactly.
+///
+/// # Errors
+/// When features that were spilled to disk cannot be read back.
+///
+/// # Panics
+/// If `sets` has not both pages.
+pub fn compare(
+    sets: &PageSets,
+    left: PageId,
+    right: PageId,
+    plan: &Plan,
+    scratch: &mut PairScratch,
+) -> Result<(ScoredPair, Verdict)> {
+    let (left, right) = (left.min(right), left.max(right));
+    let (left_page, right_page) = sets.pair(left, right, scratch)?;
+    let scored = score(plan, left_page, right_page);
+    let pair = ScoredPair {
+        left,
+        right,
+        similarity: scored.similarity,
+        left_in_right: scored.left_in_right,
+        right_in_left: scored.right_in_left,
+        score: scored.score,
+        estimate: scored.estimate,
+    };
+    Ok((pair, scored.verdict))
 }
 
 /// Compares all candidates. `rank` orders the members of crowded buckets; `is_wanted` refuses pairs
@@ -47,11 +76,11 @@ pub fn verify(
 ) -> Result<Verified> {
     let scored: Vec<Vec<(ScoredPair, Verdict)>> = candidates
         .pairs
-        .par_chunks(PAIRS_A_TASK)
-        .map_init(Room::default, |room, pairs| {
+        .par_chunks(PAIRS_PER_TASK)
+        .map_init(PairScratch::default, |scratch, pairs| {
             let mut found = Vec::new();
             for &(left, right) in pairs {
-                let (pair, verdict) = sets.compare(left, right, plan, room)?;
+                let (pair, verdict) = compare(sets, left, right, plan, scratch)?;
                 if verdict != Verdict::Rejected {
                     found.push((pair, verdict));
                 }
@@ -65,7 +94,9 @@ pub fn verify(
     let crowds: Vec<(CappedBucket, Vec<(ScoredPair, Verdict)>)> = candidates
         .crowded
         .par_iter()
-        .map_init(Room::default, |room, bucket| leaders::compare(bucket, sets, plan, rank, is_wanted, room))
+        .map_init(PairScratch::default, |scratch, bucket| {
+            leaders::compare(bucket, sets, plan, rank, is_wanted, scratch)
+        })
         .collect::<Result<_>>()?;
     for (bucket, pairs) in crowds {
         compared += bucket.compared;

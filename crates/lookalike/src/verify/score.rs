@@ -2,11 +2,11 @@
 
 use crate::plan::decision::Evidence;
 use crate::plan::{Decision, Measure, Plan, Verdict};
+use crate::sketch::PageSketch;
 use crate::sketch::bloom::SharedBits;
 use crate::sketch::minhash::agreement;
 use crate::sketch::projection::distance;
 use crate::sketch::simhash::cosine_of_distance;
-use crate::sketcher::PageSketch;
 use crate::verify::jaccard::{jaccard, share, shared};
 
 /// What was found about two pages.
@@ -128,7 +128,7 @@ struct WeightSums {
 
 impl WeightSums {
     fn new(left: PageSketch<'_>, right: PageSketch<'_>) -> WeightSums {
-        let weight = |page: &PageSketch<'_>, at: usize| f64::from(page.weights.get(at).copied().unwrap_or(1));
+        let weight = |page: &PageSketch<'_>, at: usize| f64::from(page.weight(at));
         let mut sums = WeightSums::default();
         for at in 0..left.features.len() {
             sums.left += weight(&left, at);

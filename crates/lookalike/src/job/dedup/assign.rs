@@ -12,9 +12,9 @@ use crate::page::{PageId, PageVec, ScoredPair};
 use crate::page_table::PageTable;
 use crate::plan::Verdict;
 use crate::read::Corpus;
-use crate::verify::Verified;
+use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::verify::leaders::MOST_COMPARED;
-use crate::verify::sets::{PageSets, Room};
+use crate::verify::{self, Verified};
 
 /// Rounds in which members of crowds are compared with the pages that their leaders were dropped for.
 const ROUNDS: usize = 32;
@@ -38,7 +38,7 @@ impl Run<'_> {
         let mut is_in_crowd = PageVec::filled(pages, false);
         candidates.crowded.iter().flat_map(|crowd| &crowd.members).for_each(|&page| is_in_crowd[page] = true);
         let mut tried: BTreeSet<(PageId, PageId)> = BTreeSet::new();
-        let mut room = Room::default();
+        let mut scratch = PairScratch::default();
         for _ in 0..ROUNDS {
             let direction = Direction::of(self.plan, None);
             let (chosen, neighbours) = star::stars(pages, order, &verified.pairs, direction, self.plan.guess);
@@ -53,7 +53,7 @@ impl Run<'_> {
                 behind.dedup();
                 for kept in behind.into_iter().take(MOST_COMPARED) {
                     if is_wanted(page, kept) && tried.insert((page.min(kept), page.max(kept))) {
-                        let (pair, verdict) = page_sets.compare(page, kept, self.plan, &mut room)?;
+                        let (pair, verdict) = verify::compare(page_sets, page, kept, self.plan, &mut scratch)?;
                         verified.compared += 1;
                         found.extend((verdict == Verdict::Accepted).then_some(pair));
                     }
@@ -100,13 +100,13 @@ impl Run<'_> {
         needed.dedup();
         let page_sets = self.page_sets(corpus, pages, &needed)?;
         let mut assigned = PageVec::from_fn(pages.len(), Link::to_itself);
-        let mut room = Room::default();
+        let mut scratch = PairScratch::default();
         for &page in order {
             let kept = chosen[page];
             if page != kept {
                 let pair = match known(page, kept) {
                     Some(pair) => pair,
-                    None => page_sets.compare(page, kept, self.plan, &mut room)?.0,
+                    None => verify::compare(&page_sets, page, kept, self.plan, &mut scratch)?.0,
                 };
                 assigned[page] = direction.any_link(&pair, page);
             }

@@ -18,9 +18,9 @@ use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::parallel::Event;
 use crate::read::{Captures, Corpus, NoPage, Unit, UnitEnd};
 use crate::report::skipped::SkippedLog;
+use crate::sketch::page_sets::PageSets;
 use crate::sketcher::Sketcher;
 use crate::spill::Spill;
-use crate::verify::sets::PageSets;
 
 /// What the first reading gives.
 pub(super) struct Sketched {
@@ -56,7 +56,9 @@ impl Run<'_> {
             sketched: Sketched {
                 pages: PageTable::new(work, self.spill_limit(0.1)),
                 columns: (0..count).map(|column| Spill::new(work.join(format!("column-{column}")), limit)).collect(),
-                sets: keeps_features.then(|| PageSets::for_plan(work, self.spill_limit(0.4), self.plan)),
+                sets: keeps_features.then(|| {
+                    PageSets::new(work, self.spill_limit(0.4), self.plan.sketch.words(), self.plan.is_weighted())
+                }),
                 featureless: Vec::new(),
                 passed_over: BTreeMap::new(),
                 scopes: BTreeMap::new(),

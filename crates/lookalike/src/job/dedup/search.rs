@@ -13,9 +13,9 @@ use crate::page::PageId;
 use crate::page_table::{BYTES_A_PAGE, PageTable};
 use crate::plan::{BitSearch, Search};
 use crate::size::format_bytes;
+use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::spill::{Scratch, Spill};
-use crate::verify::Verified;
-use crate::verify::sets::{PageSets, Room};
+use crate::verify::{self, Verified};
 
 /// What the search found, and how.
 #[derive(Default)]
@@ -188,14 +188,14 @@ impl Run<'_> {
             size_filter: *size_filter,
             seeds: order[..seeds].iter().filter(|&&page| is_member(page)).count(),
         };
-        let mut room = Room::default();
+        let mut scratch = PairScratch::default();
         let mut compared = 0;
         let (pairs, collisions) = match_in_order(sets, &members, plan, |left, right| {
             if !filter.is_wanted(left, right) {
                 return Ok(None);
             }
             compared += 1;
-            sets.compare(left, right, self.plan, &mut room).map(Some)
+            verify::compare(sets, left, right, self.plan, &mut scratch).map(Some)
         })?;
         let verified = Verified { pairs, near_misses: Vec::new(), compared, capped: Vec::new() };
         Ok((verified, size_filter.then_some(collisions)))

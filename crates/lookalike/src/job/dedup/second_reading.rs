@@ -8,8 +8,8 @@ use crate::job::dedup::Run;
 use crate::page::{PageId, SourceId};
 use crate::page_table::{BYTES_A_PAGE, PageTable};
 use crate::read::Corpus;
+use crate::sketch::page_sets::{PageSets, SetBatch};
 use crate::sketcher::Sketcher;
-use crate::verify::sets::{PageSets, SetBatch};
 
 impl Run<'_> {
     /// Reads pages again, and only them: features and sketches.
@@ -17,7 +17,7 @@ impl Run<'_> {
         let wanted = pages.wanted(wanted_pages);
         let table_bytes = usize::try_from(pages.len() as u64 * BYTES_A_PAGE).unwrap_or(usize::MAX);
         let limit = self.spill_limit(1.0).saturating_sub(table_bytes) / 2;
-        let mut sets = PageSets::for_plan(self.work.path(), limit, self.plan);
+        let mut sets = PageSets::new(self.work.path(), limit, self.plan.sketch.words(), self.plan.is_weighted());
         let shingles = wanted_pages.iter().map(|&page| pages.tokens[page] as usize).sum();
         sets.reserve(wanted_pages.len(), shingles);
         // Batches go round, like the readers' buffers and for the same reason.

@@ -11,8 +11,8 @@ use crate::index::IndexReader;
 use crate::names::Named;
 use crate::page::{Capture, PageId, RawPage, SourceId};
 use crate::plan::{Decision, Plan};
+use crate::sketch::page_sets::SetBatch;
 use crate::sketcher::Sketcher;
-use crate::verify::sets::SetBatch;
 
 /// The pages of a batch and what else was found in it. Pages are counted from the start of the batch.
 #[derive(Serialize, Deserialize)]

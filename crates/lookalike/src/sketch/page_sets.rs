@@ -1,16 +1,14 @@
 //! The features and sketches of the pages that are compared.
 //!
-//! In: pages, ascending, as they are read. Out: any two of them compared. Lives in memory up to a
-//! limit and in temporary files beyond it.
+//! In: pages, ascending, as they are read. Out: what any of them is compared by, also of two at a time. Lives in
+//! memory up to a limit and in temporary files beyond it.
 
 use std::path::Path;
 
 use crate::error::Result;
-use crate::page::{PageId, ScoredPair};
-use crate::plan::{Plan, Verdict};
-use crate::sketcher::PageSketch;
+use crate::page::PageId;
+use crate::sketch::PageSketch;
 use crate::spill::{Scratch, Spill};
-use crate::verify::score::score;
 
 /// The features of many pages.
 pub struct PageSets {
@@ -64,9 +62,9 @@ impl SetBatch {
     }
 }
 
-/// Room to read back in; one per thread.
+/// Scratch space to read two pages back into; one per thread.
 #[derive(Default)]
-pub struct Room {
+pub struct PairScratch {
     features: [Scratch<u64>; 2],
     weights: [Scratch<u32>; 2],
     sketches: [Scratch<u32>; 2],
@@ -89,12 +87,6 @@ impl PageSets {
         }
     }
 
-    /// No pages yet, for a plan.
-    #[must_use]
-    pub fn for_plan(directory: &Path, limit_bytes: usize, plan: &Plan) -> PageSets {
-        PageSets::new(directory, limit_bytes, plan.sketch.words(), plan.is_weighted())
-    }
-
     /// Makes room for `pages` with `features` in all, or a little less.
     pub fn reserve(&mut self, pages: usize, features: usize) {
         self.features.reserve(features);
@@ -111,7 +103,7 @@ impl PageSets {
     pub fn append(&mut self, batch: &SetBatch, start: usize) -> Result<()> {
         let (mut at, mut sketch_at) = (0, 0);
         for &(page, end, sketch_end) in &batch.ends {
-            let weights = batch.weights.get(at..end).unwrap_or(&[]);
+            let weights = if batch.weights.is_empty() { &[] } else { &batch.weights[at..end] };
             self.push(
                 page.from_start(start),
                 &batch.features[at..end],
@@ -187,41 +179,42 @@ impl PageSets {
     ///
     /// # Errors
     /// When a temporary file cannot be read.
-    pub fn features<'a>(&'a self, page: PageId, room: &'a mut Scratch<u64>) -> Result<&'a [u64]> {
+    pub fn features<'a>(&'a self, page: PageId, scratch: &'a mut Scratch<u64>) -> Result<&'a [u64]> {
         let at = self.place(page);
-        self.features.read(self.starts[at]..self.starts[at + 1], room)
+        self.features.read(self.starts[at]..self.starts[at + 1], scratch)
     }
 
     /// The features of a page and their weights, of which there are none if each weighs 1.
     ///
     /// # Errors
     /// When a temporary file cannot be read.
-    pub fn weighted_features<'a>(&'a self, page: PageId, room: &'a mut Room) -> Result<(&'a [u64], &'a [u32])> {
+    pub fn weighted_features<'a>(
+        &'a self,
+        page: PageId,
+        scratch: &'a mut PairScratch,
+    ) -> Result<(&'a [u64], &'a [u32])> {
         let at = self.place(page);
         let range = self.starts[at]..self.starts[at + 1];
-        let features = self.features.read(range.clone(), &mut room.features[0])?;
-        let weights = if self.is_weighted { self.weights.read(range, &mut room.weights[0])? } else { &[] };
+        let features = self.features.read(range.clone(), &mut scratch.features[0])?;
+        let weights = if self.is_weighted { self.weights.read(range, &mut scratch.weights[0])? } else { &[] };
         Ok((features, weights))
     }
 
-    /// Compares two pages exactly.
+    /// What two pages are compared by.
     ///
     /// # Errors
     /// When a temporary file cannot be read.
-    pub fn compare(&self, left: PageId, right: PageId, plan: &Plan, room: &mut Room) -> Result<(ScoredPair, Verdict)> {
-        let (left, right) = (left.min(right), left.max(right));
-        let Room { features: [f0, f1], weights: [w0, w1], sketches: [s0, s1] } = room;
-        let found = score(plan, self.page(left, f0, w0, s0)?, self.page(right, f1, w1, s1)?);
-        let pair = ScoredPair {
-            left,
-            right,
-            similarity: found.similarity,
-            left_in_right: found.left_in_right,
-            right_in_left: found.right_in_left,
-            score: found.score,
-            estimate: found.estimate,
-        };
-        Ok((pair, found.verdict))
+    ///
+    /// # Panics
+    /// If one of them was not pushed.
+    pub fn pair<'a>(
+        &'a self,
+        left: PageId,
+        right: PageId,
+        scratch: &'a mut PairScratch,
+    ) -> Result<(PageSketch<'a>, PageSketch<'a>)> {
+        let PairScratch { features: [f0, f1], weights: [w0, w1], sketches: [s0, s1] } = scratch;
+        Ok((self.page(left, f0, w0, s0)?, self.page(right, f1, w1, s1)?))
     }
 
     fn page<'a>(
@@ -241,8 +234,8 @@ impl PageSets {
         })
     }
 
-    /// Where a page is; the pages compared are exactly those that were pushed.
+    /// Where a page is.
     fn place(&self, page: PageId) -> usize {
-        self.pages.binary_search(&page).unwrap_or_default()
+        self.pages.binary_search(&page).expect("only pages that were pushed are compared")
     }
 }
