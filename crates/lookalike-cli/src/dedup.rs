@@ -84,7 +84,7 @@ fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
     }
     let about = if estimate.exact { "" } else { "about " };
     writeln!(out)?;
-    writeln!(out, "pages    {about}{} of {:.0} words", table::thousands(estimate.pages), estimate.tokens_a_page)?;
+    writeln!(out, "pages    {about}{} of {:.0} words", table::thousands(estimate.pages), estimate.tokens_per_page)?;
     if estimate.skipped > 0 {
         writeln!(out, "skipped  {} records of the sample cannot be used", estimate.skipped)?;
     }

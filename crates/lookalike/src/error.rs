@@ -191,7 +191,7 @@ pub enum Error {
         reason: String,
     },
     /// The memory ceiling is below what the pages need at the least.
-    #[error("--memory {} is too little: {pages} pages need at least {} (base + {bytes_a_page} bytes a page)", crate::size::format_bytes(*given), crate::size::format_bytes(*needed))]
+    #[error("--memory {} is too little: {pages} pages need at least {} (base + {bytes_per_page} bytes per page)", crate::size::format_bytes(*given), crate::size::format_bytes(*needed))]
     MemoryFloor {
         /// The ceiling that was given.
         given: u64,
@@ -200,7 +200,7 @@ pub enum Error {
         /// Pages seen when the floor was reached.
         pages: u64,
         /// The cost of one page.
-        bytes_a_page: u64,
+        bytes_per_page: u64,
     },
 }
 

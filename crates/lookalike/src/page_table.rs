@@ -1,7 +1,7 @@
 //! The table of all pages of a run: numbers in memory, strings in a file where there are many.
 //!
 //! In: pages in the order (source, record), as they are sketched. Out: where each page is, how long
-//! it is, what it is called. Costs [`BYTES_A_PAGE`] of memory a page; this is the floor of
+//! it is, what it is called. Costs [`BYTES_PER_PAGE`] of memory a page; this is the floor of
 //! `--memory`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -17,7 +17,7 @@ use crate::spill::{Scratch, Spill};
 
 /// Memory a page takes through the whole run, with room for sorting: the columns below, the
 /// identity sets, one band of keys while it is joined, the clusters.
-pub const BYTES_A_PAGE: u64 = 160;
+pub const BYTES_PER_PAGE: u64 = 160;
 
 const NO_OFFSET: u64 = u64::MAX;
 const NO_STRING: u32 = u32::MAX;

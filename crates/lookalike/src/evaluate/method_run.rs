@@ -103,7 +103,7 @@ impl<'a> Runner<'a> {
                 sites.push(site.map(|site| xxh3_64(site.as_bytes())));
             }
         }
-        let bytes_a_page = bytes_a_page(&plan, outcome.features_a_page);
+        let bytes_a_page = bytes_a_page(&plan, outcome.features_per_page);
         Ok(MethodRun {
             config: config.clone(),
             plan,
@@ -126,8 +126,8 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn bytes_a_page(plan: &Plan, features_a_page: Option<f64>) -> f64 {
-    match features_a_page {
+fn bytes_a_page(plan: &Plan, features_per_page: Option<f64>) -> f64 {
+    match features_per_page {
         Some(features) => 8.0 * features + 4.0 * plan.sketch.words() as f64,
         None => 8.0 * plan.columns().columns() as f64,
     }

@@ -27,7 +27,7 @@ use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
 use crate::observe::{Observer, Stage};
 use crate::page::{PageId, PageVec};
-use crate::page_table::{BYTES_A_PAGE, PageTable};
+use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::plan::Plan;
 use crate::read::{Corpus, discover};
 use crate::report::run::{Resources, StageUse};
@@ -51,7 +51,7 @@ pub struct Outcome {
     /// Time and bytes of each stage.
     pub stages: Vec<StageUse>,
     /// Features that were held of a page, on average, where candidates are found by them.
-    pub features_a_page: Option<f64>,
+    pub features_per_page: Option<f64>,
     /// The output directory.
     pub output: PathBuf,
 }
@@ -60,7 +60,7 @@ pub struct Outcome {
 pub const BASE_BYTES: u64 = 96 << 20;
 
 /// Memory that an inverted index takes for each feature, while it is made.
-pub const INDEX_BYTES_A_FEATURE: u64 = 40;
+pub const INDEX_BYTES_PER_FEATURE: u64 = 40;
 
 /// Finds and removes near-duplicates: the whole of `lookalike dedup`.
 ///
@@ -236,7 +236,8 @@ impl Run<'_> {
             }
             Ok((verified, page_sets.is_spilled()))
         })?;
-        let features_a_page = sketched.sets.as_ref().map(|sets| sets.feature_count() as f64 / sets.len().max(1) as f64);
+        let features_per_page =
+            sketched.sets.as_ref().map(|sets| sets.feature_count() as f64 / sets.len().max(1) as f64);
         let filters = report::summary::FilterReport::new(self.plan, sketched.sets.as_ref());
         sketched.columns.clear();
         sketched.sets = None;
@@ -282,7 +283,7 @@ impl Run<'_> {
             summary,
             skipped_examples: skipped.examples,
             stages,
-            features_a_page,
+            features_per_page,
             output: self.options.output.clone(),
         })
     }
@@ -350,10 +351,10 @@ impl Run<'_> {
     }
 
     /// Memory a page takes, beside what can spill.
-    fn bytes_a_page(&self) -> u64 {
+    fn bytes_per_page(&self) -> u64 {
         let is_loaded = PairFilter::needs_columns(self.plan.decision);
         let columns = if is_loaded { self.plan.columns().columns() } else { 0 };
-        BYTES_A_PAGE + 8 * columns as u64
+        BYTES_PER_PAGE + 8 * columns as u64
     }
     /// A policy that no page has a value for would silently be another one.
     fn check_policy(&self, pages: &PageTable) -> Result<()> {
@@ -368,11 +369,11 @@ impl Run<'_> {
     }
 
     fn check_floor(&self, pages: u64) -> Result<()> {
-        let bytes_a_page = self.bytes_a_page();
-        let needed = BASE_BYTES + pages * bytes_a_page;
+        let bytes_per_page = self.bytes_per_page();
+        let needed = BASE_BYTES + pages * bytes_per_page;
         let given = self.options.memory_bytes;
         if needed > given {
-            return Err(Error::MemoryFloor { given, needed, pages, bytes_a_page });
+            return Err(Error::MemoryFloor { given, needed, pages, bytes_per_page });
         }
         if pages > PageId::MOST_PAGES {
             return Err(Error::Usage(format!("more than {} pages in one run: split the input", PageId::MOST_PAGES)));

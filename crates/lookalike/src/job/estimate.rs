@@ -6,8 +6,8 @@ use std::time::Instant;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
-use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_A_FEATURE};
-use crate::page_table::BYTES_A_PAGE;
+use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE};
+use crate::page_table::BYTES_PER_PAGE;
 use crate::plan::Plan;
 use crate::read::compression::Compression;
 use crate::read::{Corpus, Format, Source, discover};
@@ -33,7 +33,7 @@ pub struct Estimate {
     /// Whether the sample was the whole input.
     pub exact: bool,
     /// Tokens a page.
-    pub tokens_a_page: f64,
+    pub tokens_per_page: f64,
     /// Wall-clock time.
     pub seconds: f64,
     /// Memory that would be used below the ceiling.
@@ -104,18 +104,18 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let read = if corpus.sources.iter().all(is_plain) { text_bytes } else { corpus.bytes_read() }.max(1);
     let factor = if exact { 1.0 } else { (bytes as f64 / read as f64).max(1.0) };
     let all_pages = scale(pages, factor);
-    let tokens_a_page = tokens as f64 / pages.max(1) as f64;
+    let tokens_per_page = tokens as f64 / pages.max(1) as f64;
     let keys = plan.columns().columns() as u64 * 8 * all_pages;
     let sets = scale(tokens, factor * CANDIDATE_SHARE) * 8;
-    let index = if plan.keeps_features() { scale(features, factor) * INDEX_BYTES_A_FEATURE } else { 0 };
-    let floor = BASE_BYTES + all_pages * BYTES_A_PAGE + index;
+    let index = if plan.keeps_features() { scale(features, factor) * INDEX_BYTES_PER_FEATURE } else { 0 };
+    let floor = BASE_BYTES + all_pages * BYTES_PER_PAGE + index;
     let wanted = floor + keys + sets;
     let spilled = wanted.saturating_sub(options.memory_bytes.max(floor));
     Ok(Estimate {
         bytes,
         pages: all_pages,
         exact,
-        tokens_a_page,
+        tokens_per_page,
         seconds: elapsed * factor * (1.0 + LATER_STAGES),
         memory_bytes: wanted.min(options.memory_bytes.max(floor)),
         memory_floor_bytes: floor,

@@ -159,7 +159,7 @@ fn again(
         summary,
         skipped_examples: skipped.examples,
         stages,
-        features_a_page: None,
+        features_per_page: None,
         output: run.options.output.clone(),
     })
 }

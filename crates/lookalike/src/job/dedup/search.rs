@@ -8,9 +8,9 @@ use crate::candidate::pair_filter::PairFilter;
 use crate::cluster::identity::IdentitySets;
 use crate::error::{Error, Result};
 use crate::job::dedup::first_reading::Sketched;
-use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_A_FEATURE, Run};
+use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, Run};
 use crate::page::PageId;
-use crate::page_table::{BYTES_A_PAGE, PageTable};
+use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::plan::{BitSearch, Search};
 use crate::size::format_bytes;
 use crate::sketch::page_sets::{PageSets, PairScratch};
@@ -152,8 +152,8 @@ impl Run<'_> {
         let features = sets.feature_count();
         let lookups = pages.len() as u64 * 8 * self.options.threads as u64;
         // A hash table of lists takes more than the flat index of full matching.
-        let each = if self.plan.matches_in_order() { 3 * INDEX_BYTES_A_FEATURE } else { INDEX_BYTES_A_FEATURE };
-        let needed = BASE_BYTES + pages.len() as u64 * BYTES_A_PAGE + lookups + features * each;
+        let each = if self.plan.matches_in_order() { 3 * INDEX_BYTES_PER_FEATURE } else { INDEX_BYTES_PER_FEATURE };
+        let needed = BASE_BYTES + pages.len() as u64 * BYTES_PER_PAGE + lookups + features * each;
         if needed <= self.options.memory_bytes {
             return Ok(());
         }

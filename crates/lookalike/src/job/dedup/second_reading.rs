@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::job::dedup::Run;
 use crate::page::{PageId, SourceId};
-use crate::page_table::{BYTES_A_PAGE, PageTable};
+use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::read::Corpus;
 use crate::sketch::page_sets::{PageSets, SetBatch};
 use crate::sketcher::Sketcher;
@@ -15,7 +15,7 @@ impl Run<'_> {
     /// Reads pages again, and only them: features and sketches.
     pub(super) fn page_sets(&self, corpus: &Corpus, pages: &PageTable, wanted_pages: &[PageId]) -> Result<PageSets> {
         let wanted = pages.wanted(wanted_pages);
-        let table_bytes = usize::try_from(pages.len() as u64 * BYTES_A_PAGE).unwrap_or(usize::MAX);
+        let table_bytes = usize::try_from(pages.len() as u64 * BYTES_PER_PAGE).unwrap_or(usize::MAX);
         let limit = self.spill_limit(1.0).saturating_sub(table_bytes) / 2;
         let mut sets = PageSets::new(self.work.path(), limit, self.plan.sketch.words(), self.plan.is_weighted());
         let shingles = wanted_pages.iter().map(|&page| pages.tokens[page] as usize).sum();
