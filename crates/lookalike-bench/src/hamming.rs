@@ -88,7 +88,7 @@ fn build(directory: &Path, codec: TableCodec, rows: &[u64]) -> Result<Index> {
     let mut config = IndexConfig::given(IdKind::Number, RADIUS);
     config.codec = codec;
     let index = Index::create(directory, config, 8 << 30, true)?;
-    let mut bulk = index.bulk()?;
+    let mut bulk = index.bulk_insert()?;
     for (id, &row) in (0..).zip(rows) {
         bulk.push(row, &Id::Number(id))?;
     }
@@ -152,7 +152,7 @@ pub(crate) fn run(arguments: &HammingArguments) -> Result<()> {
             "| {}, {} tables | {seconds:.1} | {:.3} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
             codec.name(),
             segment.tables,
-            segment.bytes_a_row_and_table,
+            segment.bytes_per_row_and_table,
             a_row(stats.bytes),
             a_row(stats.id_bytes),
             micros(&times, 50),
@@ -266,7 +266,7 @@ fn real(out: &mut impl Write) -> Result<()> {
         Ok(())
     })?;
     let index = Index::create(directory.path(), IndexConfig::given(IdKind::Text, RADIUS), 1 << 30, true)?;
-    let mut bulk = index.bulk()?;
+    let mut bulk = index.bulk_insert()?;
     rows.iter().try_for_each(|(fingerprint, id)| bulk.push(*fingerprint, id))?;
     bulk.finish()?;
     let mut reader = index.reader();
@@ -303,7 +303,7 @@ pub(crate) fn scale(count: u64, memory_bytes: u64, work: &Path) -> Result<()> {
     let (mut random, started) = (Random(64), Instant::now());
     let mut planted = Vec::new();
     let (seconds, ()) = timed(|| {
-        let mut bulk = index.bulk()?;
+        let mut bulk = index.bulk_insert()?;
         for id in 0..count {
             let row = random.number();
             if id.is_multiple_of(count / 10_000) {

@@ -255,7 +255,7 @@ fn copy_directory(from: &Path, to: &Path) -> Result<()> {
 fn build(directory: &Path, rows: u64) -> Result<()> {
     let config = IndexConfig::pages(FingerprintConfig::default(), RADIUS);
     let index = Index::create(directory, config, 4 << 30, true)?;
-    let mut bulk = index.bulk()?;
+    let mut bulk = index.bulk_insert()?;
     let mut random = Random(3);
     for row in 0..rows {
         bulk.push(random.number(), &Id::from(format!("r{row}").as_str()))?;

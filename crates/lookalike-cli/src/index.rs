@@ -132,7 +132,7 @@ fn fill(
     running: &BuildRunning,
     progress: &Progress,
 ) -> Result<Filled> {
-    let mut bulk = index.bulk()?;
+    let mut bulk = index.bulk_insert()?;
     let threads = running.threads.map_or_else(available_threads, usize::from);
     let filled = match index.config().page_config() {
         Some(config) => {
@@ -468,7 +468,7 @@ fn stats(arguments: &StatsArguments) -> Result<Ending> {
             segment.design,
             segment.radius,
             segment.codec,
-            segment.bytes_a_row_and_table,
+            segment.bytes_per_row_and_table,
             format_bytes(segment.bytes),
             if segment.deleted > 0 { format!(", deletes {} older rows", segment.deleted) } else { String::new() }
         )?;

@@ -84,7 +84,7 @@ pub(crate) struct BuildArguments {
     #[arg(long, value_parser = named::<IdKind>(), value_name = "KIND", requires = "fingerprints")]
     pub(crate) ids: Option<IdKind>,
 
-    /// Differing bits, 0 to 10, up to which nothing is missed
+    /// Differing bits, 0 to 15, up to which nothing is missed
     #[arg(long, value_name = "BITS", default_value_t = 3)]
     pub(crate) radius: u32,
 

@@ -52,8 +52,8 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
             estimate.design.tables().len(),
             if least == most { least.to_string() } else { format!("{least}–{most}") },
             estimate.design.probes(),
-            count(estimate.rows_a_probe),
-            count(estimate.rows_a_query),
+            count(estimate.rows_per_probe),
+            count(estimate.rows_per_query),
             format_bytes(estimate.bytes),
             estimate.bytes as f64 / pages.max(1) as f64,
             time(estimate.time.as_secs_f64())
@@ -95,8 +95,8 @@ fn row_json(estimate: &DesignEstimate, chosen: &DesignEstimate) -> serde_json::V
         "tables": estimate.design.tables().len(),
         "prefix_bits": prefixes,
         "probes": estimate.design.probes(),
-        "rows_a_probe": estimate.rows_a_probe,
-        "rows_a_query": estimate.rows_a_query,
+        "rows_a_probe": estimate.rows_per_probe,
+        "rows_a_query": estimate.rows_per_query,
         "bytes": estimate.bytes,
         "seconds_a_query": estimate.time.as_secs_f64(),
     })

@@ -32,7 +32,7 @@ pub struct CollectionSettings {
     #[schema(minimum = 0, maximum = 8)]
     pub ngram: Option<usize>,
     /// Differing bits of fingerprints up to which pages are candidates
-    #[schema(minimum = 0, maximum = 10)]
+    #[schema(minimum = 0, maximum = 15)]
     pub radius: Option<u32>,
     /// Estimated similarity from which a candidate is a near-duplicate
     #[schema(minimum = 0, maximum = 1)]

@@ -46,7 +46,7 @@ pub(crate) struct FingerprintsInput<'a> {
     #[schema(min_items = 1, max_items = 10_000, value_type = Vec<String>, pattern = "^[0-9a-fA-F]{16}$")]
     fingerprints: Vec<Cow<'a, str>>,
     /// Differing bits; at most the radius of the collection, which is the default
-    #[schema(minimum = 0, maximum = 10)]
+    #[schema(minimum = 0, maximum = 15)]
     radius: Option<u32>,
     /// Matches returned per fingerprint
     #[schema(minimum = 0, maximum = 1000, default = 100)]

@@ -104,22 +104,26 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
         built.stderr
     );
     let cases: &[(&[&str], i32, &str)] = &[
-        (&["build", "i", "f.tsv", "--fingerprints"], 2, "index add"),
+        (&["build", "i", "f.tsv", "--fingerprints"], 2, "use --force to replace it"),
         (&["build", "x", "missing.tsv", "--fingerprints"], 1, "no such file"),
-        (&["build", "x", "f.tsv", "--fingerprints", "--radius", "11"], 2, "0 to 10"),
-        (&["build", "x", "f.tsv", "--fingerprints", "--design", "3"], 2, "at least 4 blocks"),
+        (&["build", "x", "f.tsv", "--fingerprints", "--radius", "16"], 2, "--radius 16: must be between 0 and 15"),
+        (
+            &["build", "x", "f.tsv", "--fingerprints", "--design", "3"],
+            2,
+            "--design 3: radius 3 needs at least 4 blocks",
+        ),
         (&["build", "x", "f.tsv", "--fingerprints", "--design", "four"], 2, "no table design"),
         (&["build", ".", "f.tsv", "--fingerprints"], 2, "other things"),
         (&["build", "x", "f.tsv", "--fingerprints", "--ids", "number"], 2, "--ids text"),
         (&["build", "i", "missing.tsv", "--fingerprints", "--force"], 1, "no such file"),
         (&["build", "x", "f.tsv", "--fingerprints", "--memory", "1MB"], 2, "64.0 MiB"),
-        (&["query", "i", "0f0f", "--radius", "4"], 2, "--radius 4"),
+        (&["query", "i", "0f0f", "--radius", "4"], 2, "--radius 4: must be at most 3"),
         (&["query", "i", "xyz"], 2, "hexadecimal"),
         (&["query", "i"], 2, "nothing to ask"),
         (&["query", "i", "--page", "f.tsv"], 2, "ready-made"),
-        (&["query", "nowhere", "0f0f"], 1, "index build"),
-        (&["join", "i", "--radius", "40"], 2, "0 to 10"),
-        (&["add", "nowhere", "f.tsv"], 1, "index build"),
+        (&["query", "nowhere", "0f0f"], 2, "nowhere: holds no index"),
+        (&["join", "i", "--radius", "40"], 2, "between 0 and 15"),
+        (&["add", "nowhere", "f.tsv"], 2, "nowhere: holds no index"),
     ];
     for (arguments, code, part) in cases {
         let ran = index(arguments, at);
@@ -137,7 +141,7 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
         (&whole[..whole.len() / 2], "cut off"),
         (&changed[..], "checksum"),
         (&newer[..], "format 9"),
-        (b"something else", "no segment"),
+        (b"something else", "not a segment"),
     ] {
         fs::write(&segment, bytes).unwrap();
         for arguments in [&["query", "i", "0f0f"][..], &["verify", "i"]] {
@@ -151,7 +155,7 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
 }
 
 #[test]
-fn many_equal_rows_are_told_no_further_than_wanted() {
+fn many_equal_rows_are_written_no_further_than_wanted() {
     let directory = tempfile::tempdir().unwrap();
     let at = directory.path();
     let lines: String = (0..20_000).map(|row| if row % 2 == 0 { "ff\n" } else { "fe\n" }).collect();

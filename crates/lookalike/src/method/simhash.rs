@@ -8,13 +8,12 @@
 use crate::method::MethodDefinition;
 use crate::method::parameters::{between, one_of, parameters};
 use crate::method::shingle::count;
+use crate::plan::design::MOST_RADIUS;
 use crate::plan::{
     BitSearch, CorpusNeeds, CorpusStats, Decision, Features, Measure, Plan, Search, SketchPlan, Unit, Weights,
 };
 use crate::text::ContentConfig;
 
-/// Most differing bits that are searched for; beyond it, everything is near everything.
-const MOST_DIFFERING: u32 = 15;
 /// Differing bits of the loosest threshold that makes sense.
 const LOOSEST_RADIUS: u32 = 12;
 
@@ -22,7 +21,7 @@ parameters! {
     /// SimHash fingerprints that differ in few bits.
     pub struct Simhash {
         /// Differing bits of a fingerprint up to which two pages are near-duplicates.
-        radius: u32 as "N" = 3, between(0, MOST_DIFFERING);
+        radius: u32 as "N" = 3, between(0, MOST_RADIUS);
         /// Words in a feature; 0 for content words and phrases instead of n-grams.
         ngram: usize as "N" = 0, between(0, 8);
         /// What a feature weighs.

@@ -19,8 +19,8 @@ pub struct Backup {
 }
 
 impl Online {
-    /// Writes a copy of one moment into a directory that is not there yet: everything that was acknowledged before
-    /// this call is in it. It is opened to see that it can be. Others go on meanwhile.
+    /// Writes a copy of one moment into a directory that does not exist yet: everything that was acknowledged before
+    /// this call is in it. The copy is opened to see that it can be. The index stays in use meanwhile.
     ///
     /// # Errors
     /// When there is such a directory, or it cannot be written.
@@ -28,28 +28,31 @@ impl Online {
         if self.is_read_only {
             return Err(self.read_only());
         }
+        let Some(name) = directory.file_name() else {
+            return Err(Error::bad_input(directory, "is not a name for a new directory"));
+        };
         if directory.exists() {
-            return Err(Error::Usage(format!("{}: is there already", directory.display())));
+            return Err(Error::conflict("backups", format!("{} exists already", directory.display())));
         }
         let Ok(_copying) = self.copying.try_lock() else {
-            return Err(Error::Usage("a copy of this index is being made already".to_owned()));
+            return Err(Error::conflict("backups", "a copy of this index is being made; wait until it is done"));
         };
-        let (tell, told) = mpsc::sync_channel(1);
+        let (sender, receiver) = mpsc::sync_channel(1);
         // Nobody waits for the answer if this thread is gone.
-        self.send(SequencerJob::Snapshot { done: Box::new(move |moment| drop(tell.send(moment))) })?;
-        let (moment, snapshot) = told.recv().map_err(|_| self.shared.closed())??;
-        let parent = directory.parent().unwrap_or(Path::new("."));
-        let mut name = directory.file_name().unwrap_or_default().to_owned();
-        name.push(".part");
-        let aside = parent.join(name);
+        self.send(SequencerJob::Snapshot { done: Box::new(move |snapshot| drop(sender.send(snapshot))) })?;
+        let (snapshot, store_snapshot) = receiver.recv().map_err(|_| Online::sequencer_ended())??;
+        let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        let mut part_name = name.to_owned();
+        part_name.push(".part");
+        let aside = parent.join(part_name);
         let copied = (|| {
-            remove_unfinished(parent, directory)?;
+            remove_unfinished(parent, &name.to_string_lossy())?;
             std::fs::create_dir_all(&aside).map_err(Error::io(&aside, "create"))?;
-            let pages = snapshot.copy_to(&aside, moment.covered())?;
-            moment.copy_to(&aside)?;
+            let pages = store_snapshot.copy_to(&aside, snapshot.covered())?;
+            snapshot.copy_to(&aside)?;
             let copy = Index::open(&aside, OpenOptions::default())?;
             let rows = copy.reader().len().0;
-            // Over the one of an index that was ahead: it is put back to this moment.
+            // If the copy replaces an index that was ahead of it, the mark of that one must not stay.
             AcknowledgedMark::open(&aside)?.write(copy.last_change());
             drop(copy);
             std::fs::rename(&aside, directory).map_err(Error::io(directory, "write"))?;
@@ -65,15 +68,13 @@ impl Online {
 }
 
 /// Removes what attempts that were killed have left: directories with the same name up to the last hyphen.
-fn remove_unfinished(parent: &Path, directory: &Path) -> Result<()> {
-    let name = directory.file_name().unwrap_or_default().to_string_lossy();
-    let stem = name.rsplit_once('-').map_or(&*name, |(stem, _)| stem);
+fn remove_unfinished(parent: &Path, name: &str) -> Result<()> {
+    let stem_of = |name: &str| name.rsplit_once('-').map_or(name, |(stem, _)| stem).to_owned();
+    let stem = stem_of(name);
+    // A parent that does not exist yet holds nothing.
     for entry in std::fs::read_dir(parent).into_iter().flatten().flatten() {
         let other = entry.file_name().to_string_lossy().into_owned();
-        let is_part = other
-            .strip_suffix(".part")
-            .is_some_and(|other| other.rsplit_once('-').map_or(other, |(stem, _)| stem) == stem);
-        if is_part {
+        if other.strip_suffix(".part").is_some_and(|other| stem_of(other) == stem) {
             std::fs::remove_dir_all(entry.path()).map_err(Error::io(&entry.path(), "remove"))?;
         }
     }

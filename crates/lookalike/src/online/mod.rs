@@ -1,40 +1,45 @@
 //! Have I seen this page? An index that answers while pages come and go, and loses nothing it has acknowledged.
 //!
-//! In: pages, to be looked for and perhaps stored. Out: an answer for each: new, near or exact, of which stored pages,
-//! and how near. Fingerprints find candidates; a small sketch that is stored with every page confirms them. Looking is
+//! In: pages, to be looked up and perhaps stored. Out: an outcome for each: new, near or exact, of which stored pages,
+//! and how near. Fingerprints find candidates; a small sketch that is stored with every page confirms them. Lookups are
 //! done by many threads at once; storing by one (`sequencer.rs`), which decides what is new, writes what has come in
 //! the meantime as one group, syncs it, shows it to readers and only then answers.
 
 mod backup;
 mod lookup;
+mod outcome;
 mod sequencer;
+mod served_store;
 
 pub use backup::Backup;
+pub use outcome::{CheckOutcome, ComparedCandidate, PageLength, PageVerdict};
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::index::pages;
-use crate::index::store::{AcknowledgedMark, Store};
+use crate::index::store::AcknowledgedMark;
 use crate::index::{
-    FingerprintOrigin, Index, IndexConfig, IndexReader, MergeStats, MergeThread, OpenOptions, StoredPage, is_ours,
+    FingerprintOrigin, Index, IndexConfig, IndexReader, MergeStats, MergeThread, OpenOptions, StoredPage,
+    belongs_to_index, pages,
 };
 use crate::page::RawPage;
 use crate::plan::Plan;
-use crate::sketch::min_bytes::similarity;
 use crate::sketcher::Sketcher;
+use outcome::IncomingPage;
 use sequencer::{PendingGroup, Sequencer, SequencerJob};
+use served_store::ServedStore;
 
-/// Jobs that wait for the sequencer, at the most.
+/// The most jobs that wait for the sequencer.
 const MOST_WAITING: usize = 8192;
 
-/// Sketchers of a group of threads that wait for the next page, and bytes of a page after which one does not.
+/// The most sketchers of a group of threads that are kept for the next page.
 const MOST_WAITING_SKETCHERS: usize = 4;
+/// Bytes of a page after which its sketcher is not kept.
 const LARGE_PAGE: u64 = 1 << 20;
 /// Groups of threads that share sketchers.
 const LANES: usize = 16;
@@ -56,112 +61,9 @@ pub enum StorePolicy {
     Always,
 }
 
-/// What a page is.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageVerdict {
-    /// Like nothing that is stored.
-    New,
-    /// Like a page that is stored.
-    Near,
-    /// The same words in the same order as a page that is stored.
-    Exact,
-}
-
-/// How much there is to go by.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum PageLength {
-    /// Enough.
-    Enough,
-    /// Too short to be like anything but its copy.
-    Short,
-    /// Nothing: like no page, not even another empty one.
-    Empty,
-}
-
-/// A stored page that was compared.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ComparedCandidate {
-    /// Its id.
-    pub id: String,
-    /// Differing bits of the fingerprints.
-    pub distance: u32,
-    /// Estimated similarity, 1 for a copy; nothing where no sketch is stored.
-    pub similarity: Option<f64>,
-    /// Whether the words are the same.
-    pub is_exact: bool,
-}
-
-/// What is known of a page after looking for it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct CheckOutcome {
-    /// Its id, if it has one.
-    pub id: Option<String>,
-    /// What it is.
-    pub verdict: PageVerdict,
-    /// The stored pages that it is like, the most similar first.
-    pub of: Vec<ComparedCandidate>,
-    /// Candidates that are not like it after all.
-    pub rejected: Vec<ComparedCandidate>,
-    /// Candidates of which nothing but the fingerprint is known; they do not count.
-    pub unconfirmed: Vec<ComparedCandidate>,
-    /// Candidates there are; at most 64 are compared, and 4,096 if none of those is confirmed.
-    pub candidates: u64,
-    /// Whether it is stored now, and was not before this call.
-    pub stored: bool,
-    /// Whether it took the place of a page with the same id.
-    pub replaced: bool,
-    /// Its tokens.
-    pub tokens: u32,
-    /// Its fingerprint; none where it is empty.
-    pub fingerprint: Option<u64>,
-    /// Whether there is enough to go by.
-    pub length: PageLength,
-}
-
-/// A page that was read.
-#[derive(Debug, Clone)]
-struct IncomingPage {
-    id: Option<String>,
-    page: StoredPage,
-}
-
-impl IncomingPage {
-    fn new(page: &RawPage<'_>, read: StoredPage) -> IncomingPage {
-        // A URL is a name for a page that has no other.
-        IncomingPage { id: page.id.as_deref().or(page.url.as_deref()).map(str::to_owned), page: read }
-    }
-
-    fn answer(&self) -> CheckOutcome {
-        let length = match self.page.fingerprint {
-            None => PageLength::Empty,
-            Some(_) if self.page.is_short => PageLength::Short,
-            Some(_) => PageLength::Enough,
-        };
-        CheckOutcome {
-            id: self.id.clone(),
-            verdict: PageVerdict::New,
-            of: Vec::new(),
-            rejected: Vec::new(),
-            unconfirmed: Vec::new(),
-            candidates: 0,
-            stored: false,
-            replaced: false,
-            tokens: self.page.tokens,
-            fingerprint: self.page.fingerprint,
-            length,
-        }
-    }
-
-    fn compare(&self, id: &str, distance: u32, page: Option<&StoredPage>) -> ComparedCandidate {
-        let is_exact = page.is_some_and(|page| page.identity == self.page.identity);
-        let estimate = |page: &StoredPage| if is_exact { 1.0 } else { similarity(&self.page.sketch, &page.sketch) };
-        ComparedCandidate { id: id.to_owned(), distance, similarity: page.map(estimate), is_exact }
-    }
-}
-
 /// What has been done since the start.
 #[derive(Debug, Default)]
-pub(crate) struct OnlineCounters {
+struct OnlineCounters {
     groups: AtomicU64,
     grouped: AtomicU64,
     sync_nanoseconds: AtomicU64,
@@ -170,7 +72,7 @@ pub(crate) struct OnlineCounters {
     store_bytes: AtomicU64,
 }
 
-/// The same, and what there is.
+/// What has been done since the start, and what there is.
 #[derive(Debug, Clone)]
 pub struct OnlineStats {
     /// Rows in the index; those that were deleted count until they are merged away.
@@ -195,7 +97,7 @@ pub struct OnlineStats {
     pub grouped: u64,
     /// Time that syncs took.
     pub sync_seconds: f64,
-    /// How often the store was opened anew after it had failed.
+    /// How often the store was reopened after it had failed.
     pub reopened: u64,
     /// Merges.
     pub merging: MergeStats,
@@ -206,21 +108,18 @@ pub struct OnlineStats {
 }
 
 /// What all threads share.
-pub(crate) struct ServedIndex {
+struct ServedIndex {
     index: Arc<Index>,
     config: Option<Config>,
     threshold: f64,
     radius: u32,
-    /// Not there while it is opened anew.
-    store: RwLock<Option<Store>>,
-    /// Why nothing can be stored at the moment.
-    failed: Mutex<Option<String>>,
+    store: ServedStore,
     counters: OnlineCounters,
 }
 
 /// An index that is asked and written to by many at once.
 pub struct Online {
-    shared: Arc<ServedIndex>,
+    served: Arc<ServedIndex>,
     plan: OnceLock<Plan>,
     sketchers: [Mutex<Vec<Sketcher>>; LANES],
     jobs: Option<SyncSender<SequencerJob>>,
@@ -251,24 +150,23 @@ impl Online {
         match &config.fingerprints {
             FingerprintOrigin::Pages(config) => config.check()?,
             FingerprintOrigin::Given => {
-                return Err(Error::Usage("an index that is served is made for pages".to_owned()));
+                let reason = "an index that is served is made for pages, not for ready-made fingerprints";
+                return Err(Error::conflict("fingerprints", reason));
             }
         }
         let names = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let names: Vec<String> = names.map(|entry| entry.file_name().to_string_lossy().into_owned()).collect();
-        if let Some(strange) = names.iter().find(|name| !is_ours(name)) {
-            return Err(Error::Usage(format!(
-                "{}: holds other things ({strange}), and is no index; choose another directory, which is made if it is not there",
-                directory.display()
-            )));
+        if let Some(strange) = names.iter().find(|name| !belongs_to_index(name)) {
+            let reason = format!(
+                "holds other things ({strange}), and is not an index; choose another directory, which is made if it does not exist"
+            );
+            return Err(Error::bad_input(directory, reason));
         }
         if let Some(part) = names.iter().find(|name| *name == "store" || name.ends_with(".seg")) {
-            return Err(Error::BadResult {
-                path: directory.to_path_buf(),
-                reason: format!(
-                    "has {part} but no manifest.json, without which it is no index; restore it whole, or remove what is there"
-                ),
-            });
+            let reason = format!(
+                "has {part} but no manifest.json, without which it is not an index; restore all of it, or remove what is there"
+            );
+            return Err(Error::corrupt(directory, reason));
         }
         Index::create(directory, config, 0, false)?.flush()
     }
@@ -291,28 +189,27 @@ impl Online {
         let covered = index.covered();
         let last = index.read_store(&store, options.skip_damaged)?;
         if !options.skip_damaged {
-            index.set_store(true)?;
+            index.mark_store_ahead()?;
         }
-        let first = store.first().unwrap_or(covered + 1);
-        let shared = Arc::new(ServedIndex {
+        let first = store.first()?.unwrap_or(covered + 1);
+        let served = Arc::new(ServedIndex {
             threshold: index.config().threshold,
             radius: index.config().radius,
             config,
-            store: RwLock::new(Some(store)),
-            failed: Mutex::default(),
+            store: ServedStore::new(store, directory),
             counters: OnlineCounters { last: last.into(), ..OnlineCounters::default() },
             index: Arc::clone(&index),
         });
-        shared.measure();
+        served.measure();
         let merging = Arc::new(index.merge_in_background()?);
         let (jobs, received) = std::sync::mpsc::sync_channel(MOST_WAITING);
         let mark = AcknowledgedMark::open(directory)?;
-        let sequencer = Sequencer::new(Arc::clone(&shared), Arc::clone(&merging), mark, last + 1, first);
+        let sequencer = Sequencer::new(Arc::clone(&served), Arc::clone(&merging), mark, last + 1, first);
         let thread = std::thread::Builder::new().name("sequencer".to_owned());
         let thread =
             thread.spawn(move || sequencer.run(&received)).map_err(Error::io(directory, "start a thread for"))?;
         Ok(Online {
-            shared,
+            served,
             plan: OnceLock::new(),
             sketchers: Default::default(),
             jobs: Some(jobs),
@@ -326,7 +223,7 @@ impl Online {
     /// What the index is for.
     #[must_use]
     pub fn config(&self) -> &IndexConfig {
-        self.shared.index.config()
+        self.served.index.config()
     }
 
     /// How pages are read.
@@ -334,60 +231,63 @@ impl Online {
     /// # Errors
     /// When the index holds fingerprints of unknown making.
     pub fn page_config(&self) -> Result<&Config> {
-        self.shared.config.as_ref().ok_or_else(|| {
-            Error::Usage("this index holds fingerprints that were made elsewhere; it can be asked for fingerprints, not for pages".to_owned())
+        self.served.config.as_ref().ok_or_else(|| {
+            let reason =
+                "this index holds fingerprints that were made elsewhere; it answers questions about fingerprints, not about pages";
+            Error::conflict("fingerprints", reason)
         })
     }
 
     /// What is there now, for questions about fingerprints.
     #[must_use]
     pub fn reader(&self) -> IndexReader {
-        self.shared.index.reader()
+        self.served.index.reader()
     }
 
-    /// Looks for a page, and stores nothing.
+    /// Looks a page up, and stores nothing.
     ///
     /// # Errors
     /// When the index is damaged where it is read, or holds no pages.
     pub fn check(&self, page: &RawPage<'_>) -> Result<CheckOutcome> {
         let pending = PendingGroup::default();
         self.with_sketcher(page, |sketcher| {
-            let mut asked = IncomingPage::new(page, pages::page_without_sketch(page, sketcher));
-            let found = self.shared.find(&asked, &pending)?;
-            if found.candidates() > 0 {
-                asked.page.sketch = pages::sketch_of_read(sketcher);
+            let mut incoming = IncomingPage::new(page, pages::page_without_sketch(page, sketcher));
+            let near = self.served.near_rows(&incoming, &pending)?;
+            if near.count() > 0 {
+                incoming.page.sketch = pages::sketch_of_read(sketcher);
             }
-            self.shared.judge(&asked, found, &pending)
+            self.served.confirm(&incoming, near, &pending)
         })?
     }
 
-    /// Looks for a page and stores it; `done` is called with the answer, perhaps by another thread, when all that
-    /// the answer says is on disk.
+    /// Looks a page up and stores it; `done` is called with the outcome, perhaps by another thread, when all that
+    /// it says is on disk.
     ///
     /// # Errors
-    /// When it cannot be asked, or too many are waiting; `done` is not called then.
+    /// When the index holds no pages or is read-only, or too many are waiting; `done` is not called then.
     pub fn put(
         &self,
         page: &RawPage<'_>,
-        storing: StorePolicy,
+        policy: StorePolicy,
         done: impl FnOnce(Result<CheckOutcome>) + Send + 'static,
     ) -> Result<()> {
         if self.is_read_only {
             return Err(self.read_only());
         }
-        let asked = self.with_sketcher(page, |sketcher| IncomingPage::new(page, pages::stored_page(page, sketcher)))?;
-        if storing == StorePolicy::IfNew {
-            // What readers see is on disk: nobody has to wait for this answer.
-            let answer = self.shared.look(&asked, &PendingGroup::default())?;
-            if answer.verdict != PageVerdict::New {
-                done(Ok(answer));
+        let incoming =
+            self.with_sketcher(page, |sketcher| IncomingPage::new(page, pages::stored_page(page, sketcher)))?;
+        if policy == StorePolicy::IfNew {
+            // What readers see is on disk: nobody has to wait for this outcome.
+            let outcome = self.served.lookup(&incoming, &PendingGroup::default())?;
+            if outcome.verdict != PageVerdict::New {
+                done(Ok(outcome));
                 return Ok(());
             }
         }
-        self.send(SequencerJob::Put { asked: Box::new(asked), storing, done: Box::new(done) })
+        self.send(SequencerJob::Put { incoming: Box::new(incoming), policy, done: Box::new(done) })
     }
 
-    /// Removes the page with an id; `done` is told whether there was one, when it is gone from disk.
+    /// Removes the page with an id; `done` is called with whether there was one, when it is gone from disk.
     ///
     /// # Errors
     /// When too many are waiting.
@@ -400,7 +300,7 @@ impl Online {
 
     fn read_only(&self) -> Error {
         Error::ReadOnly {
-            path: self.shared.index.directory().to_path_buf(),
+            path: self.served.index.directory().to_path_buf(),
             reason: "it is served without its damaged parts; restore a backup".to_owned(),
         }
     }
@@ -410,14 +310,14 @@ impl Online {
     /// # Errors
     /// When the store cannot be read.
     pub fn get(&self, id: &str) -> Result<Option<StoredPage>> {
-        self.shared.page(id)
+        self.served.page(id)
     }
 
     /// What there is, and what has been done.
     #[must_use]
     pub fn stats(&self) -> OnlineStats {
-        let counters = &self.shared.counters;
-        let tiers = self.shared.index.tiers();
+        let counters = &self.served.counters;
+        let tiers = self.served.index.tiers();
         OnlineStats {
             rows: tiers.rows,
             rows_in_memory: tiers.rows_in_memory,
@@ -426,18 +326,18 @@ impl Online {
             segment_bytes: tiers.segment_bytes,
             store_bytes: counters.store_bytes.load(Ordering::Relaxed),
             last_change: counters.last.load(Ordering::Relaxed),
-            covered: self.shared.index.covered(),
+            covered: self.served.index.covered(),
             groups: counters.groups.load(Ordering::Relaxed),
             grouped: counters.grouped.load(Ordering::Relaxed),
             sync_seconds: counters.sync_nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
             reopened: counters.reopened.load(Ordering::Relaxed),
             merging: self.merging.as_ref().map(|merging| merging.stats()).unwrap_or_default(),
-            failed: self.shared.failed(),
-            damaged: self.shared.index.damaged(),
+            failed: self.served.store.failure(),
+            damaged: self.served.index.damaged(),
         }
     }
 
-    /// Does what was accepted, writes everything to segments and gives the index free.
+    /// Does what was accepted, writes everything to segments and releases the index.
     ///
     /// # Errors
     /// When it cannot be written; nothing that was acknowledged is lost.
@@ -446,11 +346,11 @@ impl Online {
         if self.is_read_only {
             return Ok(());
         }
-        self.shared.index.flush()?;
-        match self.shared.failed() {
-            // The store may have changes that nobody was told of.
+        self.served.index.flush()?;
+        match self.served.store.failure() {
+            // The store may have changes that nobody has heard of.
             Some(_) => Ok(()),
-            None => self.shared.index.set_store(false),
+            None => self.served.index.mark_store_settled(),
         }
     }
 
@@ -468,13 +368,15 @@ impl Online {
         match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
             Some(Ok(())) => Ok(()),
             Some(Err(TrySendError::Full(_))) => Err(Error::Overloaded),
-            Some(Err(TrySendError::Disconnected(_))) | None => {
-                Err(Error::Store { path: self.shared.index.directory().to_path_buf(), reason: "is closed".to_owned() })
-            }
+            Some(Err(TrySendError::Disconnected(_))) | None => Err(Online::sequencer_ended()),
         }
     }
 
-    /// Does something with a page for which a sketcher is needed.
+    fn sequencer_ended() -> Error {
+        Error::internal("the thread that stores pages has ended")
+    }
+
+    /// Works on a page with a sketcher.
     fn with_sketcher<T>(&self, page: &RawPage<'_>, work: impl FnOnce(&mut Sketcher) -> T) -> Result<T> {
         let config = self.page_config()?;
         let plan = self.plan.get_or_init(|| config.plan());
@@ -499,32 +401,16 @@ impl Drop for Online {
 }
 
 impl ServedIndex {
-    /// Why nothing can be stored at the moment.
-    fn failed(&self) -> Option<String> {
-        self.failed.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// Looks at the size of the store.
+    /// Measures the store.
     fn measure(&self) {
-        let bytes = self.store.read().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, Store::bytes);
-        self.counters.store_bytes.store(bytes, Ordering::Relaxed);
-    }
-
-    fn set_failed(&self, reason: Option<String>) {
-        *self.failed.lock().unwrap_or_else(PoisonError::into_inner) = reason;
+        if let Some(bytes) = self.store.bytes() {
+            self.counters.store_bytes.store(bytes, Ordering::Relaxed);
+        }
     }
 
     /// The page with an id.
     fn page(&self, id: &str) -> Result<Option<StoredPage>> {
-        match self.store.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            Some(store) => store.page(id),
-            None => Err(self.closed()),
-        }
-    }
-
-    fn closed(&self) -> Error {
-        let reason = "it could not be opened again after a write had failed; it is tried with every page that comes";
-        Error::Store { path: self.index.directory().to_path_buf(), reason: reason.to_owned() }
+        self.store.page(id)
     }
 }
 

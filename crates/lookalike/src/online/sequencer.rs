@@ -1,28 +1,28 @@
 //! The one thread that stores: decides what is new, writes what waits as one group, syncs it, and answers.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::error::{Error, Result};
-use crate::index::store::{AcknowledgedMark, ChangeGroup, Store, StoreSnapshot};
+use crate::index::store::{AcknowledgedMark, ChangeGroup, StoreSnapshot};
 use crate::index::{Id, IndexSnapshot, MergeThread, RowChange, RowMatch, StoredPage};
 use crate::online::{CheckOutcome, IncomingPage, PageVerdict, ServedIndex, StorePolicy};
 
-/// Jobs that make one group, at the most.
+/// The most jobs of one group.
 const MOST_IN_GROUP: usize = 1024;
 
-/// How often the size of the store is looked at.
-const SIZED: Duration = Duration::from_secs(1);
+/// How often the size of the store is measured.
+const MEASURED_EVERY: Duration = Duration::from_secs(1);
 
-/// Called with an answer when all that it says is on disk.
+/// Called with a result when all that it says is on disk.
 type Done<T> = Box<dyn FnOnce(Result<T>) + Send>;
 
 /// What is to be done.
 pub(super) enum SequencerJob {
-    Put { asked: Box<IncomingPage>, storing: StorePolicy, done: Done<CheckOutcome> },
+    Put { incoming: Box<IncomingPage>, policy: StorePolicy, done: Done<CheckOutcome> },
     Delete { id: String, done: Done<bool> },
     Snapshot { done: Done<(IndexSnapshot, StoreSnapshot)> },
 }
@@ -32,7 +32,7 @@ pub(super) enum SequencerJob {
 pub(super) struct PendingGroup {
     /// Rows that come.
     rows: Vec<(u64, Id)>,
-    /// Pages that come, by id, and nothing for those that go.
+    /// Pages that come, by id, and `None` for those that are removed.
     pub(super) pages: HashMap<String, Option<StoredPage>>,
     changes: Vec<RowChange>,
 }
@@ -46,7 +46,7 @@ impl PendingGroup {
             .collect()
     }
 
-    /// Puts a page in the place of what is there; nothing, to remove it.
+    /// Puts a page in the place of what is there; `None` removes it.
     fn replace(&mut self, id: &str, old: Option<u64>, page: Option<StoredPage>) {
         let new = page.as_ref().and_then(|page| page.fingerprint);
         if old != new {
@@ -60,14 +60,15 @@ impl PendingGroup {
     }
 }
 
-/// Somebody who waits, and whether for what is about to be written.
+/// A caller that waits until the group is written.
 struct WaitingCaller {
     answer: Box<dyn FnOnce(Result<()>) + Send>,
+    /// Whether the answer is wrong if the group cannot be written.
     depends: bool,
 }
 
 pub(super) struct Sequencer {
-    shared: Arc<ServedIndex>,
+    served: Arc<ServedIndex>,
     merging: Arc<MergeThread>,
     mark: AcknowledgedMark,
     /// The number of the next change.
@@ -76,19 +77,19 @@ pub(super) struct Sequencer {
     first: u64,
     /// The number of the next page without a name.
     next_name: u64,
-    /// When the size of the store was last looked at.
-    sized: Instant,
+    /// When the size of the store was last measured.
+    measured: Instant,
 }
 
 impl Sequencer {
     pub(super) fn new(
-        shared: Arc<ServedIndex>,
+        served: Arc<ServedIndex>,
         merging: Arc<MergeThread>,
         mark: AcknowledgedMark,
         next: u64,
         first: u64,
     ) -> Sequencer {
-        Sequencer { shared, merging, mark, next, first, next_name: next, sized: Instant::now() }
+        Sequencer { served, merging, mark, next, first, next_name: next, measured: Instant::now() }
     }
 
     /// Works until nobody can send any more and all is done.
@@ -101,8 +102,8 @@ impl Sequencer {
     }
 
     fn work(&mut self, jobs: Vec<SequencerJob>) {
-        if let Err(error) = self.mend() {
-            let again = || copy(&error);
+        if let Err(error) = self.reopen_if_failed() {
+            let again = || self.copy_of(&error);
             for job in jobs {
                 match job {
                     SequencerJob::Put { done, .. } => done(Err(again())),
@@ -115,21 +116,17 @@ impl Sequencer {
         let (mut pending, mut waiting) = (PendingGroup::default(), Vec::new());
         for job in jobs {
             match job {
-                SequencerJob::Put { asked, storing, done } => match self.put(*asked, storing, &mut pending) {
-                    Ok((answer, depends)) => {
-                        waiting.push(WaitingCaller {
-                            answer: Box::new(|written| done(written.map(|()| answer))),
-                            depends,
-                        });
+                SequencerJob::Put { incoming, policy, done } => match self.put(*incoming, policy, &mut pending) {
+                    Ok((outcome, depends)) => {
+                        let answer = Box::new(|written: Result<()>| done(written.map(|()| outcome)));
+                        waiting.push(WaitingCaller { answer, depends });
                     }
                     Err(error) => done(Err(error)),
                 },
                 SequencerJob::Delete { id, done } => match self.delete(&id, &mut pending) {
                     Ok((was_there, depends)) => {
-                        waiting.push(WaitingCaller {
-                            answer: Box::new(move |written| done(written.map(|()| was_there))),
-                            depends,
-                        });
+                        let answer = Box::new(move |written: Result<()>| done(written.map(|()| was_there)));
+                        waiting.push(WaitingCaller { answer, depends });
                     }
                     Err(error) => done(Err(error)),
                 },
@@ -139,43 +136,44 @@ impl Sequencer {
         let written = self.write(pending);
         for WaitingCaller { answer, depends } in waiting {
             match &written {
-                Err(error) if depends => answer(Err(copy(error))),
+                Err(error) if depends => answer(Err(self.copy_of(error))),
                 _ => answer(Ok(())),
             }
         }
         self.trim();
     }
 
-    /// Decides on a page; also whether the answer depends on what is about to be written.
+    /// Decides on a page; also whether the outcome depends on what is about to be written.
     fn put(
         &mut self,
-        asked: IncomingPage,
-        storing: StorePolicy,
+        incoming: IncomingPage,
+        policy: StorePolicy,
         pending: &mut PendingGroup,
     ) -> Result<(CheckOutcome, bool)> {
-        let mut answer = self.shared.look(&asked, pending)?;
-        if storing == StorePolicy::IfNew && answer.verdict != PageVerdict::New {
-            let depends = answer.of.iter().any(|near| pending.pages.contains_key(&near.id));
-            return Ok((answer, depends));
+        let mut outcome = self.served.lookup(&incoming, pending)?;
+        if policy == StorePolicy::IfNew && outcome.verdict != PageVerdict::New {
+            let depends = outcome.of.iter().any(|near| pending.pages.contains_key(&near.id));
+            return Ok((outcome, depends));
         }
-        let id = match asked.id {
+        let id = match incoming.id {
             Some(id) => id,
             None => self.free_id(pending)?,
         };
         let old = self.page(&id, pending)?;
-        if storing == StorePolicy::IfNew && asked.page.fingerprint.is_none() && old.is_some() {
+        if policy == StorePolicy::IfNew && incoming.page.fingerprint.is_none() && old.is_some() {
             // Nothing is new; what is known of the page stays.
             let depends = pending.pages.contains_key(&id);
-            answer.id = Some(id);
-            return Ok((answer, depends));
+            outcome.id = Some(id);
+            return Ok((outcome, depends));
         }
-        pending.replace(&id, old.as_ref().and_then(|old| old.fingerprint), Some(asked.page));
-        answer.id = Some(id);
-        answer.stored = true;
-        answer.replaced = old.is_some();
-        Ok((answer, true))
+        pending.replace(&id, old.as_ref().and_then(|old| old.fingerprint), Some(incoming.page));
+        outcome.id = Some(id);
+        outcome.stored = true;
+        outcome.replaced = old.is_some();
+        Ok((outcome, true))
     }
 
+    /// Removes a page: whether there was one, and whether that depends on what is about to be written.
     fn delete(&self, id: &str, pending: &mut PendingGroup) -> Result<(bool, bool)> {
         let depends = pending.pages.contains_key(id);
         match self.page(id, pending)? {
@@ -190,7 +188,7 @@ impl Sequencer {
     fn page(&self, id: &str, pending: &PendingGroup) -> Result<Option<StoredPage>> {
         match pending.pages.get(id) {
             Some(page) => Ok(page.clone()),
-            None => self.shared.page(id),
+            None => self.served.page(id),
         }
     }
 
@@ -211,84 +209,63 @@ impl Sequencer {
         if pages.is_empty() {
             return Ok(());
         }
-        let counters = &self.shared.counters;
         let group = ChangeGroup { first: self.next, changes, pages: pages.into_iter().collect() };
+        let fail = |error: &Error| self.served.store.fail(error.to_string());
         let start = Instant::now();
-        let written = match self.shared.store.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            Some(store) => store.write(&group, true),
-            None => Err(self.shared.closed()),
-        };
-        let nanoseconds = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
-        written.inspect_err(|error| self.shared.set_failed(Some(error.to_string())))?;
+        self.served.store.write_group(&group).inspect_err(fail)?;
+        let nanoseconds = u64::try_from(start.elapsed().as_nanos()).expect("less than five centuries");
+        let counters = &self.served.counters;
         counters.sync_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
         counters.groups.fetch_add(1, Ordering::Relaxed);
         counters.grouped.fetch_add(group.pages.len() as u64, Ordering::Relaxed);
         let last = self.next + group.changes.len() as u64 - 1;
-        // It is on disk; should this fail, it is read from there when the store is opened anew.
-        let applied = self.shared.index.apply(&group.changes, last);
-        applied.inspect_err(|error| self.shared.set_failed(Some(error.to_string())))?;
+        // It is on disk; should this fail, it is read from there when the store is reopened.
+        self.served.index.apply(&group.changes, last).inspect_err(fail)?;
         self.next = last + 1;
         self.mark.write(last);
         counters.last.store(last, Ordering::Relaxed);
-        if self.sized.elapsed() >= SIZED {
-            self.sized = Instant::now();
-            self.shared.measure();
+        if self.measured.elapsed() >= MEASURED_EVERY {
+            self.measured = Instant::now();
+            self.served.measure();
         }
         self.merging.wake();
         Ok(())
     }
 
-    /// Opens a store that has failed anew, if there is room for more.
-    fn mend(&mut self) -> Result<()> {
-        if self.shared.failed().is_none() {
-            return Ok(());
+    /// Reopens a store that has failed, if there is space for more.
+    fn reopen_if_failed(&mut self) -> Result<()> {
+        let apply = &mut |changes: &[RowChange], last: u64| self.served.index.apply(changes, last);
+        if let Some(last) = self.served.store.reopen_if_failed(self.next - 1, apply)? {
+            self.next = last + 1;
+            self.served.counters.reopened.fetch_add(1, Ordering::Relaxed);
         }
-        let directory = self.shared.index.directory();
-        Store::has_room(directory)?;
-        let mut place = self.shared.store.write().unwrap_or_else(PoisonError::into_inner);
-        if place.as_ref().is_some_and(Store::is_held) {
-            let reason = "it has failed, and is opened again when the backup that is under way is done".to_owned();
-            return Err(Error::Store { path: directory.to_path_buf(), reason });
-        }
-        // The old one gives the directory free before the new one takes it.
-        *place = None;
-        let store = Store::open(directory)?;
-        // A group that failed may be there all the same.
-        let apply = &mut |changes: &[RowChange], last: u64| self.shared.index.apply(changes, last);
-        self.next = 1 + store.replay(self.next - 1, false, apply)?;
-        *place = Some(store);
-        self.shared.counters.reopened.fetch_add(1, Ordering::Relaxed);
-        self.shared.set_failed(None);
         Ok(())
     }
 
     /// Removes changes that segments cover from the log. What fails here is met again by the next group.
     fn trim(&mut self) {
-        let covered = self.shared.index.covered();
-        if self.first > covered || self.shared.failed().is_some() {
+        let covered = self.served.index.covered();
+        if self.first > covered {
             return;
         }
-        if let Some(store) = self.shared.store.read().unwrap_or_else(PoisonError::into_inner).as_ref() {
-            match store.trim(self.first, covered) {
-                Ok(first) => self.first = first,
-                Err(error) => self.shared.set_failed(Some(error.to_string())),
-            }
+        match self.served.store.trim(self.first, covered) {
+            Ok(first) => self.first = first,
+            Err(error) => self.served.store.fail(error.to_string()),
         }
     }
 
     fn snapshot(&self) -> Result<(IndexSnapshot, StoreSnapshot)> {
-        let store = self.shared.store.read().unwrap_or_else(PoisonError::into_inner);
-        let store = store.as_ref().ok_or_else(|| self.shared.closed())?;
-        Ok((self.shared.index.moment()?, store.snapshot()))
+        Ok((self.served.index.snapshot()?, self.served.store.snapshot()?))
     }
-}
 
-/// The same error for one more who waits.
-fn copy(error: &Error) -> Error {
-    match error {
-        Error::StoreFull { path } => Error::StoreFull { path: path.clone() },
-        Error::Store { path, reason } => Error::Store { path: path.clone(), reason: reason.clone() },
-        Error::IndexLocked { path } => Error::IndexLocked { path: path.clone() },
-        other => Error::Store { path: std::path::PathBuf::new(), reason: other.to_string() },
+    /// The same error for one more caller.
+    fn copy_of(&self, error: &Error) -> Error {
+        match error {
+            Error::StoreFull { path } => Error::StoreFull { path: path.clone() },
+            Error::Store { path, reason } => Error::Store { path: path.clone(), reason: reason.clone() },
+            Error::Corrupt { path, reason } => Error::corrupt(path, reason.clone()),
+            Error::IndexLocked { path } => Error::IndexLocked { path: path.clone() },
+            other => Error::Store { path: self.served.index.directory().to_path_buf(), reason: other.to_string() },
+        }
     }
 }

@@ -4,7 +4,7 @@ use std::sync::mpsc::sync_channel;
 
 use super::*;
 use crate::config::{FingerprintConfig, ReadConfig};
-use crate::index::store::ChangeGroup;
+use crate::index::store::{ChangeGroup, Store};
 use crate::index::{Id, RowChange};
 use crate::page::{Body, Markup};
 
@@ -31,16 +31,16 @@ fn page<'a>(id: Option<&'a str>, text: &'a str) -> RawPage<'a> {
     page
 }
 
-fn put(online: &Online, id: Option<&str>, text: &str, storing: StorePolicy) -> Result<CheckOutcome> {
-    let (tell, told) = sync_channel(1);
-    online.put(&page(id, text), storing, move |answer| tell.send(answer).unwrap())?;
-    told.recv().unwrap()
+fn put(online: &Online, id: Option<&str>, text: &str, policy: StorePolicy) -> Result<CheckOutcome> {
+    let (sender, receiver) = sync_channel(1);
+    online.put(&page(id, text), policy, move |outcome| sender.send(outcome).unwrap())?;
+    receiver.recv().unwrap()
 }
 
 fn delete(online: &Online, id: &str) -> bool {
-    let (tell, told) = sync_channel(1);
-    online.delete(id, move |answer| tell.send(answer).unwrap()).unwrap();
-    told.recv().unwrap().unwrap()
+    let (sender, receiver) = sync_channel(1);
+    online.delete(id, move |outcome| sender.send(outcome).unwrap()).unwrap();
+    receiver.recv().unwrap().unwrap()
 }
 
 #[test]
@@ -48,30 +48,30 @@ fn new_near_exact_short_and_empty() {
     let directory = tempfile::tempdir().unwrap();
     let online = online(directory.path());
     let first = text(1);
-    let answer = put(&online, Some("a"), &first, StorePolicy::IfNew).unwrap();
-    assert_eq!((answer.verdict, answer.stored, answer.length), (PageVerdict::New, true, PageLength::Enough));
+    let outcome = put(&online, Some("a"), &first, StorePolicy::IfNew).unwrap();
+    assert_eq!((outcome.verdict, outcome.stored, outcome.length), (PageVerdict::New, true, PageLength::Enough));
 
-    let answer = put(&online, Some("b"), &first, StorePolicy::IfNew).unwrap();
-    assert_eq!((answer.verdict, answer.stored), (PageVerdict::Exact, false));
-    assert_eq!((answer.of[0].id.as_str(), answer.of[0].distance, answer.of[0].similarity), ("a", 0, Some(1.0)));
+    let outcome = put(&online, Some("b"), &first, StorePolicy::IfNew).unwrap();
+    assert_eq!((outcome.verdict, outcome.stored), (PageVerdict::Exact, false));
+    assert_eq!((outcome.of[0].id.as_str(), outcome.of[0].distance, outcome.of[0].similarity), ("a", 0, Some(1.0)));
 
     let near = format!("{first} and one more");
-    let answer = online.check(&page(None, &near)).unwrap();
-    assert_eq!((answer.verdict, answer.id), (PageVerdict::Near, None));
-    assert!(answer.of[0].similarity.unwrap() > 0.8, "{:?}", answer.of);
+    let outcome = online.check(&page(None, &near)).unwrap();
+    assert_eq!((outcome.verdict, outcome.id), (PageVerdict::Near, None));
+    assert!(outcome.of[0].similarity.unwrap() > 0.8, "{:?}", outcome.of);
 
     assert_eq!(put(&online, Some("s"), "too short", StorePolicy::IfNew).unwrap().length, PageLength::Short);
     assert_eq!(online.check(&page(None, "too short")).unwrap().verdict, PageVerdict::Exact);
     assert_eq!(online.check(&page(None, "two short")).unwrap().verdict, PageVerdict::New);
     for id in ["e1", "e2"] {
-        let answer = put(&online, Some(id), " . ", StorePolicy::IfNew).unwrap();
-        assert_eq!((answer.verdict, answer.stored, answer.length), (PageVerdict::New, true, PageLength::Empty));
+        let outcome = put(&online, Some(id), " . ", StorePolicy::IfNew).unwrap();
+        assert_eq!((outcome.verdict, outcome.stored, outcome.length), (PageVerdict::New, true, PageLength::Empty));
     }
     assert!(online.get("e2").unwrap().is_some() && online.get("b").unwrap().is_none());
 }
 
 #[test]
-fn a_near_fingerprint_alone_is_no_near_duplicate() {
+fn a_near_fingerprint_alone_is_not_a_near_duplicate() {
     let directory = tempfile::tempdir().unwrap();
     let words = FingerprintConfig { ngram: 1, ..FingerprintConfig::default() };
     Online::create(directory.path(), IndexConfig::pages(words, 3)).unwrap();
@@ -81,10 +81,10 @@ fn a_near_fingerprint_alone_is_no_near_duplicate() {
         [("thunder ", 1000), ("rain ", 3000), ("sunshine ", 9000)].map(|(word, times)| word.repeat(times)).concat();
     let (left, right) = (format!("{frame} {}", text(1)), format!("{frame} {}", text(2)));
     put(&online, Some("left"), &left, StorePolicy::IfNew).unwrap();
-    let answer = online.check(&page(None, &right)).unwrap();
-    assert_eq!((answer.verdict, answer.candidates), (PageVerdict::New, 1));
-    assert_eq!(answer.rejected[0].id, "left");
-    assert!(answer.rejected[0].distance <= 3 && answer.rejected[0].similarity.unwrap() < 0.3, "{answer:?}");
+    let outcome = online.check(&page(None, &right)).unwrap();
+    assert_eq!((outcome.verdict, outcome.candidates), (PageVerdict::New, 1));
+    assert_eq!(outcome.rejected[0].id, "left");
+    assert!(outcome.rejected[0].distance <= 3 && outcome.rejected[0].similarity.unwrap() < 0.3, "{outcome:?}");
 }
 
 #[test]
@@ -94,7 +94,7 @@ fn of_many_like_pages_at_once_one_is_new() {
     let threads = 16;
     for round in 0..20u64 {
         let barrier = Barrier::new(threads);
-        let answers: Vec<CheckOutcome> = std::thread::scope(|scope| {
+        let outcomes: Vec<CheckOutcome> = std::thread::scope(|scope| {
             let put = |thread: usize| {
                 // All but one word is the same.
                 let words: Vec<String> = (0..10).map(|part| text(1000 + round * 10 + part)).collect();
@@ -105,9 +105,9 @@ fn of_many_like_pages_at_once_one_is_new() {
             let threads: Vec<_> = (0..threads).map(|thread| scope.spawn(move || put(thread))).collect();
             threads.into_iter().map(|thread| thread.join().unwrap()).collect()
         });
-        let stored: Vec<&CheckOutcome> = answers.iter().filter(|answer| answer.stored).collect();
-        assert_eq!(stored.len(), 1, "{answers:?}");
-        for other in answers.iter().filter(|answer| !answer.stored) {
+        let stored: Vec<&CheckOutcome> = outcomes.iter().filter(|outcome| outcome.stored).collect();
+        assert_eq!(stored.len(), 1, "{outcomes:?}");
+        for other in outcomes.iter().filter(|outcome| !outcome.stored) {
             assert_eq!((other.verdict, Some(&other.of[0].id)), (PageVerdict::Near, stored[0].id.as_ref()));
         }
     }
@@ -119,8 +119,8 @@ fn what_was_acknowledged_is_there_after_a_stop_and_after_a_crash() {
     let all = |online: &Online, count: u64| {
         for number in 0..count {
             let id = number.to_string();
-            let answer = online.check(&page(None, &text(number))).unwrap();
-            assert_eq!(answer.of.iter().map(|near| &near.id).collect::<Vec<_>>(), [&id], "{number}");
+            let outcome = online.check(&page(None, &text(number))).unwrap();
+            assert_eq!(outcome.of.iter().map(|near| &near.id).collect::<Vec<_>>(), [&id], "{number}");
             assert!(online.get(&id).unwrap().is_some());
         }
         assert_eq!(online.stats().rows, count);
@@ -183,7 +183,7 @@ fn pages_are_replaced_and_removed() {
 }
 
 #[test]
-fn a_hole_in_the_journal_is_found_and_what_is_left_is_served_if_told_so() {
+fn a_hole_in_the_journal_is_found_and_what_is_left_is_served_on_request() {
     let directory = tempfile::tempdir().unwrap();
     drop(online(directory.path()));
     {
@@ -203,7 +203,7 @@ fn a_hole_in_the_journal_is_found_and_what_is_left_is_served_if_told_so() {
 }
 
 #[test]
-fn a_damaged_segment_is_named_and_the_rest_is_served_if_told_so() {
+fn a_damaged_segment_is_named_and_the_rest_is_served_on_request() {
     let directory = tempfile::tempdir().unwrap();
     for round in 0..2u64 {
         let online = online(directory.path());
@@ -221,7 +221,7 @@ fn a_damaged_segment_is_named_and_the_rest_is_served_if_told_so() {
     bytes[length / 3] ^= 1;
     std::fs::write(&segments[0], bytes).unwrap();
     let error = Online::open(directory.path(), OnlineOptions::default()).err().unwrap().to_string();
-    assert!(error.contains("segment-") && error.contains("--skip-damaged"), "{error}");
+    assert!(error.contains("segment-") && error.contains("`skip_damaged`"), "{error}");
     let options = OnlineOptions { skip_damaged: true, ..OnlineOptions::default() };
     let online = Online::open(directory.path(), options).unwrap();
     assert_eq!((online.stats().damaged.len(), online.reader().len().0), (1, 300));
@@ -229,7 +229,7 @@ fn a_damaged_segment_is_named_and_the_rest_is_served_if_told_so() {
 }
 
 #[test]
-fn a_backup_is_a_moment_of_an_index_in_use() {
+fn a_backup_is_a_snapshot_of_an_index_in_use() {
     let directory = tempfile::tempdir().unwrap();
     let copies = tempfile::tempdir().unwrap();
     let online = online(directory.path());
@@ -252,8 +252,8 @@ fn a_backup_is_a_moment_of_an_index_in_use() {
     drop(online);
     let copy = Online::open(&copy, OnlineOptions::default()).unwrap();
     for number in 0..900u64 {
-        let answer = copy.check(&page(None, &text(number))).unwrap();
-        assert_eq!((answer.of.len(), answer.of[0].id.clone()), (1, number.to_string()));
+        let outcome = copy.check(&page(None, &text(number))).unwrap();
+        assert_eq!((outcome.of.len(), outcome.of[0].id.clone()), (1, number.to_string()));
     }
     copy.close().unwrap();
 }
@@ -265,10 +265,10 @@ fn changes_that_are_in_segments_leave_the_log() {
     for number in 0..300u64 {
         put(&online, None, &text(number), StorePolicy::IfNew).unwrap();
     }
-    online.shared.index.flush().unwrap();
+    online.served.index.flush().unwrap();
     put(&online, None, &text(1000), StorePolicy::IfNew).unwrap();
     put(&online, None, &text(1001), StorePolicy::IfNew).unwrap();
-    let first = online.shared.store.read().unwrap().as_ref().unwrap().first();
+    let first = online.served.store.first();
     assert_eq!((first, online.stats().covered, online.stats().last_change), (Some(301), 300, 302));
 }
 
@@ -277,7 +277,7 @@ fn an_index_that_was_built_is_served_with_its_sketches() {
     let directory = tempfile::tempdir().unwrap();
     let build = |numbers: std::ops::Range<u64>, is_replaced: bool| {
         let index = Index::create(directory.path(), config(), 0, is_replaced).unwrap();
-        let mut bulk = index.bulk().unwrap();
+        let mut bulk = index.bulk_insert().unwrap();
         let FingerprintOrigin::Pages(pages) = config().fingerprints else { panic!("pages") };
         let mut sketcher = Sketcher::new(&pages.config(&ReadConfig::default(), config().min_tokens).plan());
         for number in numbers {
@@ -292,8 +292,8 @@ fn an_index_that_was_built_is_served_with_its_sketches() {
     {
         let online = online(directory.path());
         let near = format!("{} and one more", text(7));
-        let answer = online.check(&page(None, &near)).unwrap();
-        assert_eq!((answer.verdict, answer.of[0].id.as_str()), (PageVerdict::Near, "7"));
+        let outcome = online.check(&page(None, &near)).unwrap();
+        assert_eq!((outcome.verdict, outcome.of[0].id.as_str()), (PageVerdict::Near, "7"));
         put(&online, Some("online"), &text(1000), StorePolicy::IfNew).unwrap();
         assert!(delete(&online, "8"));
         assert_eq!(online.check(&page(None, &text(8))).unwrap().candidates, 0);
@@ -323,7 +323,7 @@ fn changes_are_covered_when_segments_are_written_and_not_before() {
             let manifest = std::fs::read_to_string(directory.path().join("manifest.json")).unwrap();
             let manifest: serde_json::Value = serde_json::from_str(&manifest).unwrap();
             assert!(manifest["store"]["covered"].as_u64().unwrap() >= stats.covered);
-            let first = online.shared.store.read().unwrap().as_ref().unwrap().first().unwrap_or(u64::MAX);
+            let first = online.served.store.first().unwrap_or(u64::MAX);
             assert!(first <= manifest["store"]["covered"].as_u64().unwrap() + 1 || first == u64::MAX);
         }
         count += 700;
@@ -347,9 +347,9 @@ fn a_page_in_a_crowd_of_near_fingerprints_is_found() {
     for round in 0..2 {
         for number in 0..crowd {
             let text = format!("{frame} {}", text(number));
-            let answer = put(&online, Some(&format!("{round}-{number}")), &text, StorePolicy::IfNew).unwrap();
-            assert_eq!(answer.stored, round == 0, "{number}");
-            assert!(round == 0 || answer.of[0].id == format!("0-{number}"), "{answer:?}");
+            let outcome = put(&online, Some(&format!("{round}-{number}")), &text, StorePolicy::IfNew).unwrap();
+            assert_eq!(outcome.stored, round == 0, "{number}");
+            assert!(round == 0 || outcome.of[0].id == format!("0-{number}"), "{outcome:?}");
         }
     }
     // A page that is sent again is itself.
@@ -365,8 +365,8 @@ fn empty_pages_get_names_and_take_no_page_away() {
         (0..500).map(|_| put(&online, None, ".", StorePolicy::IfNew).unwrap().id.unwrap()).collect();
     assert_eq!(names.len(), 500);
     put(&online, Some("a"), &text(1), StorePolicy::IfNew).unwrap();
-    let answer = put(&online, Some("a"), ".", StorePolicy::IfNew).unwrap();
-    assert_eq!((answer.stored, answer.length), (false, PageLength::Empty));
+    let outcome = put(&online, Some("a"), ".", StorePolicy::IfNew).unwrap();
+    assert_eq!((outcome.stored, outcome.length), (false, PageLength::Empty));
     assert_eq!(online.check(&page(None, &text(1))).unwrap().of[0].id, "a");
 }
 

@@ -90,6 +90,8 @@ pub struct TableShape {
     rotation: Option<u32>,
 }
 
+/// The largest radius for which tables are made: beyond it, prefixes are so short that a query compares nearly every row.
+pub const MOST_RADIUS: u32 = 15;
 /// The most tables of a design, so that a slip does not ask for millions.
 pub const MOST_TABLES: u64 = 2048;
 /// The most probes into one table.

@@ -5,4 +5,3 @@ mod segment_builder;
 mod sort;
 
 pub(crate) use segment_builder::{MOST_ROWS, SegmentBuilder};
-pub(crate) use sort::SortedKeys;

@@ -4,9 +4,8 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::error::{Error, Result};
-use crate::index::segment::MOST_RADIUS;
 use crate::index::segment::packed::PackedShape;
-use crate::plan::design::{Cut, Design, MOST_TABLES, binomial};
+use crate::plan::design::{Cut, Design, MOST_RADIUS, MOST_TABLES, binomial};
 use crate::size::format_bytes;
 
 /// What a design costs.
@@ -14,10 +13,10 @@ use crate::size::format_bytes;
 pub struct DesignEstimate {
     /// The design.
     pub design: Design,
-    /// Rows that share the prefix of a probe, on average, at the most over its tables.
-    pub rows_a_probe: f64,
-    /// Rows that a query looks at, all tables together.
-    pub rows_a_query: f64,
+    /// Rows that share the prefix of a probe on average, in the table with the most.
+    pub rows_per_probe: f64,
+    /// Rows that a query compares, in all tables together.
+    pub rows_per_query: f64,
     /// Bytes of all tables.
     pub bytes: u64,
     /// Time of a query, in memory, one thread.
@@ -26,7 +25,7 @@ pub struct DesignEstimate {
 
 /// Time of a probe that finds nothing: the directory and the first rows are not in the cache.
 const PROBE_NANOSECONDS: f64 = 300.0;
-/// Time of looking at a row that is not in the cache. Both are from `lookalike-bench hamming`, 20 and 50 million rows.
+/// Time of comparing a row that is not in the cache. Both are from `lookalike-bench hamming`, 20 and 50 million rows.
 const ROW_NANOSECONDS: f64 = 2.0;
 
 /// The fewest tables with prefixes of at least `least_prefix` bits, and how the bits are cut for it: the
@@ -85,43 +84,41 @@ impl DesignEstimate {
     /// What `design` costs with `rows` different fingerprints.
     #[must_use]
     pub fn new(design: Design, rows: u64) -> DesignEstimate {
-        let (mut rows_a_probe, mut rows_a_query, mut bytes, mut time) = (0f64, 0f64, 0, 0f64);
+        let (mut rows_per_probe, mut rows_per_query, mut bytes, mut time) = (0f64, 0f64, 0, 0f64);
         for table in design.tables() {
             let shape = PackedShape::elias_fano(rows, table.prefix);
             let probes = table.probes() as f64;
             let matching = rows as f64 / f64::from(table.prefix).exp2();
             let looked_at = rows as f64 / f64::from(shape.directory_bits).exp2();
-            rows_a_probe = rows_a_probe.max(matching);
-            rows_a_query += probes * matching;
+            rows_per_probe = rows_per_probe.max(matching);
+            rows_per_query += probes * matching;
             bytes += shape.bytes(rows);
             time += probes * (PROBE_NANOSECONDS + looked_at * ROW_NANOSECONDS);
         }
         let time = Duration::from_secs_f64((time / 1e9).min(1e6));
-        DesignEstimate { design, rows_a_probe, rows_a_query, bytes, time }
+        DesignEstimate { design, rows_per_probe, rows_per_query, bytes, time }
     }
 }
 
 /// What a design has to meet.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Budget {
-    /// Bytes of the tables at the most.
+    /// The most bytes of all tables.
     pub memory_bytes: Option<u64>,
-    /// Time of a query at the most.
+    /// The most time of a query.
     pub latency: Option<Duration>,
-    /// Tables at the most.
+    /// The most tables.
     pub tables: Option<u64>,
 }
 
-/// Designs for `rows` fingerprints of 64 bits, from few tables to many; of two with as many tables the
-/// faster one, and none that is both larger and slower than another.
+/// Designs for `rows` fingerprints of 64 bits, from small to large, which is from slow to fast: none is both larger and
+/// slower than another.
 ///
 /// # Errors
-/// When the radius is beyond what tables are good for.
+/// When the radius is beyond what tables serve.
 pub fn designs(rows: u64, radius: u32) -> Result<Vec<DesignEstimate>> {
     if radius > MOST_RADIUS {
-        return Err(Error::Usage(format!(
-            "--radius {radius} is too large: tables serve 0 to {MOST_RADIUS} differing bits"
-        )));
+        return Err(Error::invalid("radius", radius, format!("must be between 0 and {MOST_RADIUS} differing bits")));
     }
     let mut cuts: Vec<Cut> = (1..=radius).map(Cut::Flips).collect();
     let mut levels: Vec<Vec<u32>> = vec![Vec::new()];
@@ -152,7 +149,7 @@ pub fn designs(rows: u64, radius: u32) -> Result<Vec<DesignEstimate>> {
 /// the smallest that meets it.
 ///
 /// # Errors
-/// When nothing meets the budget, with what would.
+/// When nothing meets the budget.
 pub fn choose(rows: u64, radius: u32, budget: Budget) -> Result<DesignEstimate> {
     let designs = designs(rows, radius)?;
     let fits = |estimate: &&DesignEstimate| {
@@ -160,19 +157,27 @@ pub fn choose(rows: u64, radius: u32, budget: Budget) -> Result<DesignEstimate> 
             && budget.tables.is_none_or(|most| estimate.design.tables().len() as u64 <= most)
             && budget.latency.is_none_or(|most| estimate.time <= most)
     };
-    // They are sorted from small to large, which is from slow to fast.
     let fastest = designs.iter().rfind(fits).map_or(Duration::ZERO, |estimate| estimate.time);
     let is_fast = |estimate: &&DesignEstimate| budget.latency.is_some() || estimate.time <= 2 * fastest;
     if let Some(chosen) = designs.iter().find(|estimate| fits(estimate) && is_fast(estimate)) {
         return Ok(chosen.clone());
     }
-    let smallest = designs.first().map_or(0, |estimate| estimate.bytes);
-    let fastest = designs.last().map_or(Duration::ZERO, |estimate| estimate.time);
-    Err(Error::Usage(format!(
-        "no design for {rows} fingerprints at radius {radius} meets this: the smallest takes {}, the fastest {:.1} µs a query (lookalike plan --pages {rows} --radius {radius} shows all)",
-        format_bytes(smallest),
-        fastest.as_secs_f64() * 1e6
-    )))
+    let (Some(smallest), Some(fastest)) = (designs.first(), designs.last()) else {
+        return Err(Error::internal(format!("no table design serves radius {radius}")));
+    };
+    let setting = if budget.memory_bytes.is_some() {
+        "memory"
+    } else if budget.latency.is_some() {
+        "latency"
+    } else {
+        "tables"
+    };
+    let reason = format!(
+        "no design for {rows} fingerprints at radius {radius} meets this: the smallest takes {}, the fastest {:.1} µs per query; allow more, or leave it out to see all designs",
+        format_bytes(smallest.bytes),
+        fastest.time.as_secs_f64() * 1e6
+    );
+    Err(Error::conflict(setting, reason))
 }
 
 #[cfg(test)]
@@ -216,7 +221,7 @@ mod tests {
     #[test]
     fn rows_of_a_query_at_the_paper_s_scale() {
         let rows = |cut: &str, rows: u64| {
-            DesignEstimate::new(Design::new(64, 3, cut.parse().unwrap()).unwrap(), rows).rows_a_query.round()
+            DesignEstimate::new(Design::new(64, 3, cut.parse().unwrap()).unwrap(), rows).rows_per_query.round()
         };
         assert_eq!(["6", "4x4", "5", "4"].map(|cut| rows(cut, 1 << 34)), [88.0, 1024.0, 3584.0, 1_048_576.0]);
         assert_eq!(rows("4", 50_000_000), 3052.0);
@@ -235,7 +240,7 @@ mod tests {
         assert!(choose(50_000_000, 3, quick).unwrap().time <= chosen.time);
         let none = Budget { memory_bytes: Some(1000), ..Budget::default() };
         assert!(choose(50_000_000, 3, none).unwrap_err().to_string().contains("smallest"));
-        assert!(choose(1000, 11, Budget::default()).is_err());
+        assert!(choose(1000, MOST_RADIUS + 1, Budget::default()).is_err());
         for radius in 0..=MOST_RADIUS {
             for rows in [0, 1, 1000, 1 << 34] {
                 assert!(choose(rows, radius, Budget::default()).unwrap().design.gap().is_none());

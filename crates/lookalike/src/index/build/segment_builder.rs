@@ -8,16 +8,16 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use crate::error::Result;
-use crate::index::build::sort::{KeyedId, SortBuffers, Sortable, SortedItems, SortedKeys, Sorter};
+use crate::index::build::sort::{KeyedId, SortBuffers, Sortable, SortedItems, Sorter};
 use crate::index::segment::file::SegmentWriter;
 use crate::index::segment::huffman;
 use crate::index::segment::ids::{Id, IdKind, PendingIds};
 use crate::index::segment::packed::{PackedShape, PackedWriter};
-use crate::index::segment::{SegmentMeta, TableCodec};
+use crate::index::segment::{SegmentMeta, SortedKeys, TableCodec};
 use crate::plan::design::Design;
 use crate::spill::{Fixed, Scratch, Spill};
 
-/// Rows of a segment at the most.
+/// The most rows of a segment.
 pub(crate) const MOST_ROWS: u64 = u32::MAX as u64;
 
 /// Collects rows.
@@ -43,6 +43,11 @@ impl SegmentBuilder {
         }
     }
 
+    /// A builder that keeps everything in memory.
+    pub(crate) fn in_memory(kind: IdKind) -> SegmentBuilder {
+        SegmentBuilder::new(kind, Path::new(""), u64::MAX / 2)
+    }
+
     /// One more row.
     pub(crate) fn push(&mut self, fingerprint: u64, id: &Id) -> Result<()> {
         let id = self.ids.put(id)?;
@@ -59,7 +64,7 @@ impl SegmentBuilder {
         self.sorter.count()
     }
 
-    /// Writes the segment on `out`; `choose` gives the design for the number of different fingerprints.
+    /// Writes the segment to `out`; `choose` returns the design for the number of different fingerprints.
     pub(crate) fn finish<W: Write>(
         self,
         config: u64,
@@ -75,7 +80,7 @@ impl SegmentBuilder {
         let id_width = ids.write(
             "id",
             rows,
-            |tell| sorted.for_each(&mut |rows: &[KeyedId]| rows.iter().try_for_each(|row| tell(row.id))),
+            |visit| sorted.for_each(&mut |rows: &[KeyedId]| rows.iter().try_for_each(|row| visit(row.id))),
             &directory,
             &mut out,
         )?;
@@ -83,17 +88,17 @@ impl SegmentBuilder {
         drop(sorted);
         let fingerprints = keys.len();
         let design = choose(fingerprints)?;
-        let (mut shapes, mut room) = (Vec::new(), SortBuffers::default());
+        let (mut shapes, mut buffers) = (Vec::new(), SortBuffers::default());
         for (number, table) in design.tables().iter().enumerate() {
             if number == 0 {
                 shapes.extend(write_table(codec, number, fingerprints, table.prefix, &keys, &mut out)?);
                 continue;
             }
-            let mut sorter = Sorter::new(&directory, "keys", memory_bytes / 2, room);
-            keys.each(&mut |keys| keys.iter().try_for_each(|&key| sorter.push(table.permute(key))))?;
+            let mut sorter = Sorter::new(&directory, "keys", memory_bytes / 2, buffers);
+            keys.visit(&mut |keys| keys.iter().try_for_each(|&key| sorter.push(table.permute(key))))?;
             let sorted = sorter.finish()?;
             shapes.extend(write_table(codec, number, fingerprints, table.prefix, &sorted, &mut out)?);
-            room = sorted.into_buffers();
+            buffers = sorted.into_buffers();
         }
         let deleted_width = write_deleted(&deleted, kind, &directory, &mut out)?;
         out.finish(SegmentMeta {
@@ -130,19 +135,20 @@ fn write_table<W: Write>(
         }
     };
     let mut table = PackedWriter::new(shape, number, out)?;
-    keys.each(&mut |keys| table.push(keys, out))?;
+    keys.visit(&mut |keys| table.push(keys, out))?;
     table.finish(out)?;
     Ok(Some(shape))
 }
 
-/// The different keys; where some have several rows, which these are, and how many more rows than keys there are up
-/// to each of them.
+/// Writes which keys have several rows, and how many more rows than keys there are up to each of them. Returns the
+/// different keys, and how many of them have several rows.
 fn write_repeats<W: Write>(
     sorted: &SortedItems<KeyedId>,
     directory: &Path,
     memory_bytes: u64,
     out: &mut SegmentWriter<W>,
 ) -> Result<(Spill<u64>, u64)> {
+    // More than the address space is no limit.
     let limit = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
     let mut keys = Spill::<u64>::new(directory.join("fingerprints"), limit);
     let mut repeated = Spill::<u32>::new(directory.join("repeated"), limit / 4);
@@ -205,5 +211,5 @@ fn write_deleted<W: Write>(
     let bytes: Vec<u8> = deleted.iter().flat_map(|(fingerprint, _)| fingerprint.to_le_bytes()).collect();
     out.section("deleted", &bytes)?;
     let count = deleted.len() as u64;
-    waiting.write("deleted-id", count, |tell| places.iter().try_for_each(|&place| tell(place)), directory, out)
+    waiting.write("deleted-id", count, |visit| places.iter().try_for_each(|&place| visit(place)), directory, out)
 }

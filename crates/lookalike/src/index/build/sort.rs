@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use rayon::prelude::*;
 
 use crate::error::{Error, Result};
+use crate::index::segment::SortedKeys;
 use crate::spill::{Fixed, Scratch, Spill};
 
 /// What is sorted.
@@ -72,7 +73,7 @@ fn digit(key: u64, shift: u32, bits: u32) -> usize {
     digit
 }
 
-/// Sorts by the first digit into parts, which are sorted side by side.
+/// Sorts by the first digit into parts, which are sorted side by side; `sorted` is scratch.
 fn sort<T: Sortable>(items: &mut Vec<T>, sorted: &mut Vec<T>) {
     if items.len() <= FEW * 8 {
         items.sort_by_key(Sortable::key);
@@ -80,20 +81,20 @@ fn sort<T: Sortable>(items: &mut Vec<T>, sorted: &mut Vec<T>) {
     }
     sorted.resize(items.len(), T::default());
     let ends = scatter(items, sorted, 64 - FIRST, FIRST);
-    // Parts of both arrays, so that each part has room of its own.
+    // Parts of both arrays, so that each part has its own scratch.
     let mut parts = Vec::with_capacity(1 << FIRST);
-    let (mut rest, mut rest_room, mut from) = (sorted.as_mut_slice(), items.as_mut_slice(), 0);
+    let (mut rest, mut rest_scratch, mut from) = (sorted.as_mut_slice(), items.as_mut_slice(), 0);
     for end in ends {
         let (part, behind) = rest.split_at_mut(end - from);
-        let (room, room_behind) = rest_room.split_at_mut(end - from);
-        parts.push((part, room));
-        (rest, rest_room, from) = (behind, room_behind, end);
+        let (scratch, scratch_behind) = rest_scratch.split_at_mut(end - from);
+        parts.push((part, scratch));
+        (rest, rest_scratch, from) = (behind, scratch_behind, end);
     }
-    parts.into_par_iter().for_each(|(part, room)| sort_part(part, room));
+    parts.into_par_iter().for_each(|(part, scratch)| sort_part(part, scratch));
     std::mem::swap(items, sorted);
 }
 
-/// Moves items to where their digit belongs; gives the end of each digit's items.
+/// Moves items to where their digit belongs; returns the end of each digit's items.
 fn scatter<T: Sortable>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> Vec<usize> {
     let mut places = vec![0usize; 1 << bits];
     for item in from {
@@ -112,14 +113,14 @@ fn scatter<T: Sortable>(from: &[T], to: &mut [T], shift: u32, bits: u32) -> Vec<
 }
 
 /// Sorts items with a common first digit: by the next two, and where those are equal by comparing.
-fn sort_part<T: Sortable>(part: &mut [T], room: &mut [T]) {
+fn sort_part<T: Sortable>(part: &mut [T], scratch: &mut [T]) {
     if part.len() <= FEW {
         part.sort_by_key(Sortable::key);
         return;
     }
     const KNOWN: u32 = FIRST + 2 * DIGIT;
-    scatter(part, room, 64 - KNOWN, DIGIT);
-    scatter(room, part, 64 - KNOWN + DIGIT, DIGIT);
+    scatter(part, scratch, 64 - KNOWN, DIGIT);
+    scatter(scratch, part, 64 - KNOWN + DIGIT, DIGIT);
     let known = |item: &T| item.key() >> (64 - KNOWN);
     for run in part.chunk_by_mut(|left, right| known(left) == known(right)) {
         if run.len() > 1 {
@@ -132,8 +133,8 @@ fn sort_part<T: Sortable>(part: &mut [T], room: &mut [T]) {
 pub(crate) struct Sorter<T> {
     items: Vec<T>,
     /// Where they are moved to.
-    room: Vec<T>,
-    /// Items that are sorted in memory.
+    scratch: Vec<T>,
+    /// Items that are sorted in memory at once.
     limit: usize,
     directory: PathBuf,
     name: String,
@@ -143,14 +144,14 @@ pub(crate) struct Sorter<T> {
 
 impl<T: Sortable> Sorter<T> {
     /// A sorter with `memory_bytes`, which puts what does not fit into files in `directory`.
-    pub(crate) fn new(directory: &Path, name: &str, memory_bytes: u64, room: SortBuffers<T>) -> Sorter<T> {
-        // The items, and room for moving them.
+    pub(crate) fn new(directory: &Path, name: &str, memory_bytes: u64, buffers: SortBuffers<T>) -> Sorter<T> {
+        // The items, and as much again for moving them; more than the address space is no limit.
         let limit = usize::try_from(memory_bytes / (2 * T::BYTES as u64)).unwrap_or(usize::MAX).max(1024);
-        let SortBuffers(mut items, room) = room;
+        let SortBuffers { mut items, scratch } = buffers;
         items.clear();
         Sorter {
             items,
-            room,
+            scratch,
             limit,
             directory: directory.to_path_buf(),
             name: name.to_owned(),
@@ -181,7 +182,7 @@ impl<T: Sortable> Sorter<T> {
     }
 
     fn write_run(&mut self) -> Result<()> {
-        sort(&mut self.items, &mut self.room);
+        sort(&mut self.items, &mut self.scratch);
         let path = self.directory.join(format!("{}-{}", self.name, self.runs.len()));
         let file = File::create(&path).map_err(Error::io(&path, "create"))?;
         self.runs.push(path.clone());
@@ -200,18 +201,18 @@ impl<T: Sortable> Sorter<T> {
     /// All items, sorted.
     pub(crate) fn finish(mut self) -> Result<SortedItems<T>> {
         if self.runs.is_empty() {
-            sort(&mut self.items, &mut self.room);
+            sort(&mut self.items, &mut self.scratch);
         } else {
             self.write_run()?;
         }
-        Ok(SortedItems { items: self.items, room: self.room, runs: self.runs })
+        Ok(SortedItems { items: self.items, scratch: self.scratch, runs: self.runs })
     }
 }
 
-/// Sorted items; files among them go away with this.
+/// Sorted items; files that hold them go away with this.
 pub(crate) struct SortedItems<T> {
     items: Vec<T>,
-    room: Vec<T>,
+    scratch: Vec<T>,
     runs: Vec<PathBuf>,
 }
 
@@ -225,10 +226,10 @@ impl<T> Drop for SortedItems<T> {
 }
 
 impl<T: Sortable> SortedItems<T> {
-    /// Tells of all items in order, some at a time.
-    pub(crate) fn for_each(&self, tell: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
+    /// Visits all items in order, some at a time.
+    pub(crate) fn for_each(&self, visit: &mut dyn FnMut(&[T]) -> Result<()>) -> Result<()> {
         if !self.items.is_empty() {
-            tell(&self.items)?;
+            visit(&self.items)?;
         }
         let mut runs = self.runs.iter().map(|path| RunReader::open(path)).collect::<Result<Vec<RunReader<'_, T>>>>()?;
         let mut heap = BinaryHeap::new();
@@ -245,56 +246,54 @@ impl<T: Sortable> SortedItems<T> {
                     break;
                 }
                 if merged.len() == merged.capacity() {
-                    tell(&merged)?;
+                    visit(&merged)?;
                     merged.clear();
                 }
                 merged.push(item);
                 runs[at].next += 1;
             }
         }
-        if merged.is_empty() { Ok(()) } else { tell(&merged) }
+        if merged.is_empty() { Ok(()) } else { visit(&merged) }
     }
 
     /// The memory it has, for what is sorted next.
     pub(crate) fn into_buffers(mut self) -> SortBuffers<T> {
-        SortBuffers(std::mem::take(&mut self.items), std::mem::take(&mut self.room))
+        SortBuffers { items: std::mem::take(&mut self.items), scratch: std::mem::take(&mut self.scratch) }
     }
 }
 
 /// Memory of what was sorted before.
-pub(crate) struct SortBuffers<T>(Vec<T>, Vec<T>);
+pub(crate) struct SortBuffers<T> {
+    items: Vec<T>,
+    scratch: Vec<T>,
+}
 
 impl<T> Default for SortBuffers<T> {
     fn default() -> SortBuffers<T> {
-        SortBuffers(Vec::new(), Vec::new())
+        SortBuffers { items: Vec::new(), scratch: Vec::new() }
     }
 }
 
-/// Keys in order, some at a time, as often as wanted.
-pub(crate) trait SortedKeys {
-    fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()>;
-}
-
 impl SortedKeys for SortedItems<u64> {
-    fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
-        self.for_each(tell)
+    fn visit(&self, visit: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
+        self.for_each(visit)
     }
 }
 
 impl SortedKeys for Spill<u64> {
-    fn each(&self, tell: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
+    fn visit(&self, visit: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()> {
         let mut scratch = Scratch::default();
         let mut from = 0;
         while from < self.len() {
             let to = (from + (1 << 17)).min(self.len());
-            tell(self.read(from..to, &mut scratch)?)?;
+            visit(self.read(from..to, &mut scratch)?)?;
             from = to;
         }
         Ok(())
     }
 }
 
-/// A sorted file that is read from front to back.
+/// Reads a sorted file from front to back.
 struct RunReader<'a, T> {
     path: &'a Path,
     file: File,

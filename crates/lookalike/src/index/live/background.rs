@@ -6,36 +6,32 @@ use std::thread::JoinHandle;
 use std::time::Instant;
 
 use crate::error::{Error, Result};
-use crate::index::Index;
+use crate::index::live::Index;
 
 impl Index {
-    /// Merges in a thread of its own, whenever told that rows have come.
+    /// Merges in a thread of its own, whenever it is woken because rows have come.
     ///
     /// # Errors
     /// When the thread cannot be started.
     pub fn merge_in_background(self: &Arc<Index>) -> Result<MergeThread> {
         let (wake, woken) = mpsc::channel::<()>();
         let stats = Arc::new(Mutex::new(MergeStats::default()));
-        let (index, told) = (Arc::clone(self), Arc::clone(&stats));
+        let (index, shared_stats) = (Arc::clone(self), Arc::clone(&stats));
         let work = move || {
             let mut last = Ok(0);
             while woken.recv().is_ok() {
                 while woken.try_recv().is_ok() {}
                 let start = Instant::now();
                 last = index.merge_like_sizes();
-                let mut told = told.lock().unwrap_or_else(PoisonError::into_inner);
-                told.merges += last.as_ref().map_or(0, |merges| *merges as u64);
-                told.seconds += start.elapsed().as_secs_f64();
-                told.failed = last.as_ref().err().map(ToString::to_string);
+                let mut stats = shared_stats.lock().unwrap_or_else(PoisonError::into_inner);
+                stats.merges += last.as_ref().map_or(0, |merges| *merges as u64);
+                stats.seconds += start.elapsed().as_secs_f64();
+                stats.failed = last.as_ref().err().map(ToString::to_string);
             }
             last.map(|_| ())
         };
         let thread = std::thread::Builder::new().name("merge".to_owned()).spawn(work);
-        Ok(MergeThread {
-            wake: Some(wake),
-            thread: Some(thread.map_err(Error::io(&self.directory, "start a thread for"))?),
-            stats,
-        })
+        Ok(MergeThread { wake, thread: thread.map_err(Error::io(&self.directory, "start a thread for"))?, stats })
     }
 }
 
@@ -46,24 +42,22 @@ pub struct MergeStats {
     pub merges: u64,
     /// Time they took.
     pub seconds: f64,
-    /// What went wrong the last time; it is tried again when rows come.
+    /// Why the last one failed; it is tried again when rows come.
     pub failed: Option<String>,
 }
 
 /// A thread that merges.
 pub struct MergeThread {
-    wake: Option<Sender<()>>,
-    thread: Option<JoinHandle<Result<()>>>,
+    wake: Sender<()>,
+    thread: JoinHandle<Result<()>>,
     stats: Arc<Mutex<MergeStats>>,
 }
 
 impl MergeThread {
     /// Rows have come.
     pub fn wake(&self) {
-        if let Some(wake) = &self.wake {
-            // Nobody listens once the thread is gone, and `finish` tells why.
-            let _ = wake.send(());
-        }
+        // Nobody listens once the thread is gone, and `finish` says why.
+        let _ = self.wake.send(());
     }
 
     /// What it has done so far.
@@ -75,13 +69,9 @@ impl MergeThread {
     /// Ends the thread when it is done with what it does.
     ///
     /// # Errors
-    /// With what went wrong in the last merge.
-    pub fn finish(mut self) -> Result<()> {
-        self.wake = None;
-        match self.thread.take().map(JoinHandle::join) {
-            Some(Ok(result)) => result,
-            Some(Err(panic)) => std::panic::resume_unwind(panic),
-            None => Ok(()),
-        }
+    /// When the last merge failed.
+    pub fn finish(self) -> Result<()> {
+        drop(self.wake);
+        self.thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     }
 }

@@ -9,10 +9,11 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{Config, ConfigV1, FingerprintConfig, PairConfig, ReadConfig};
 use crate::error::{Error, Result};
+use crate::index::live::state::StoreState;
+use crate::index::live::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
+use crate::index::segment::TableCodec;
 use crate::index::segment::ids::IdKind;
-use crate::index::segment::{MOST_RADIUS, TableCodec};
-use crate::index::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
-use crate::plan::design::{Cut, Design};
+use crate::plan::design::{Cut, Design, MOST_RADIUS};
 
 /// A manifest that is being written.
 const NEW: &str = "manifest.json.new";
@@ -104,20 +105,17 @@ impl IndexConfig {
     /// With what does not.
     pub fn check(&self) -> Result<()> {
         if self.radius > MOST_RADIUS {
-            return Err(Error::Usage(format!(
-                "--radius {} is too large: tables serve 0 to {MOST_RADIUS} differing bits",
-                self.radius
-            )));
+            let expected = format!("must be between 0 and {MOST_RADIUS} differing bits");
+            return Err(Error::invalid("radius", self.radius, expected));
         }
         if !(0.0..=1.0).contains(&self.threshold) {
-            return Err(Error::Usage(format!("--threshold {} must be between 0 and 1", self.threshold)));
+            return Err(Error::invalid("threshold", self.threshold, "must be between 0 and 1"));
         }
         if let FingerprintOrigin::Pages(pages) = &self.fingerprints {
             pages.check()?;
         }
         if let Some(cut) = &self.cut {
-            Design::new(64, self.radius, cut.clone())
-                .map_err(|reason| Error::Usage(format!("--design {cut}: {reason}")))?;
+            Design::new(64, self.radius, cut.clone()).map_err(|reason| Error::invalid("design", cut, reason))?;
         }
         Ok(())
     }
@@ -185,16 +183,16 @@ pub(crate) struct Manifest {
     pub(crate) next_id: u64,
     /// What a store beside the segments has, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) store: Option<StoreEntry>,
+    store: Option<StoreEntry>,
 }
 
-/// How segments and store fit together.
+/// A [`StoreState`] as it is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct StoreEntry {
+struct StoreEntry {
     /// The number of the last change that is in segments, with all before it.
-    pub(crate) covered: u64,
+    covered: u64,
     /// Whether there may be changes after that.
-    pub(crate) open: bool,
+    open: bool,
 }
 
 /// The format of a manifest: 1 and 2 (with a store) are those of 0.1.0, which wrote all of a run's config.
@@ -205,8 +203,20 @@ impl Manifest {
         Manifest { format: MANIFEST_FORMAT, config, segments: Vec::new(), next: 1, next_id: 0, store: None }
     }
 
-    pub(crate) fn set_store(&mut self, store: Option<StoreEntry>) {
-        self.store = store;
+    pub(crate) fn set_store(&mut self, store: StoreState) {
+        self.store = match store {
+            StoreState::Unwritten | StoreState::Absent => None,
+            StoreState::Settled { covered } => Some(StoreEntry { covered, open: false }),
+            StoreState::Ahead { covered } => Some(StoreEntry { covered, open: true }),
+        };
+    }
+
+    pub(crate) fn store(&self) -> StoreState {
+        match self.store {
+            None => StoreState::Absent,
+            Some(StoreEntry { covered, open: false }) => StoreState::Settled { covered },
+            Some(StoreEntry { covered, open: true }) => StoreState::Ahead { covered },
+        }
     }
 
     pub(crate) fn path(directory: &Path) -> PathBuf {
@@ -218,15 +228,16 @@ impl Manifest {
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
             Err(cause) if cause.kind() == std::io::ErrorKind::NotFound => {
-                let reason = "holds no index; make one with lookalike index build".to_owned();
-                return Err(Error::BadResult { path: directory.to_path_buf(), reason });
+                return Err(Error::bad_input(directory, "holds no index; check the path, or build one there"));
             }
-            Err(cause) => return Err(Error::Io { path, action: "read", cause }),
+            Err(cause) => return Err(Error::io(&path, "read")(cause)),
         };
-        let bad = |reason: String| Error::BadSegment { path: path.clone(), reason };
+        let bad = |reason: String| Error::corrupt(&path, reason);
         let mut value: serde_json::Value = serde_json::from_slice(&bytes)
             .map_err(|cause| bad(format!("is damaged ({cause}); restore it from a copy")))?;
-        let format = value.get("format").and_then(serde_json::Value::as_u64).unwrap_or(0);
+        let Some(format) = value.get("format").and_then(serde_json::Value::as_u64) else {
+            return Err(bad("is damaged: it has no format number; restore it from a copy".to_owned()));
+        };
         if !(1..=u64::from(MANIFEST_FORMAT)).contains(&format) {
             return Err(bad(format!(
                 "has the format {format}, and this program reads 1 to {MANIFEST_FORMAT}; use the version of lookalike that wrote it, or a newer one"
@@ -239,18 +250,19 @@ impl Manifest {
         let manifest: Manifest = serde_json::from_value(value)
             .map_err(|cause| bad(format!("makes no sense ({cause}); restore it from a copy")))?;
         if let Some(name) = manifest.segments.iter().find(|name| segment_number(name).is_none()) {
-            return Err(bad(format!("lists '{name}', which is no name of a segment")));
+            return Err(bad(format!("lists '{name}', which is not the name of a segment")));
         }
-        manifest.config.check()?;
+        let checked = manifest.config.check();
+        checked.map_err(|cause| bad(format!("makes no sense ({cause}); restore it from a copy")))?;
         Ok(manifest)
     }
 
-    /// Takes the place of the manifest that is there, at once.
+    /// Atomically takes the place of the manifest that is there.
     pub(crate) fn write(&self, directory: &Path) -> Result<()> {
         let path = Manifest::path(directory);
         let aside = directory.join(NEW);
         let text = serde_json::to_vec_pretty(self)
-            .map_err(|cause| Error::BadSegment { path: path.clone(), reason: cause.to_string() })?;
+            .map_err(|cause| Error::internal(format!("a manifest cannot be serialised: {cause}")))?;
         let mut file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(Error::io(&aside, "write"))?;
         std::fs::rename(&aside, &path).map_err(Error::io(&path, "write"))?;
@@ -261,11 +273,11 @@ impl Manifest {
     pub(crate) fn free_number(&self, directory: &Path) -> u64 {
         let there = std::fs::read_dir(directory).into_iter().flatten().flatten();
         let there = there.filter_map(|entry| segment_number(&entry.file_name().to_string_lossy()));
-        there.map(|number| number.saturating_add(1)).chain([self.next]).max().unwrap_or(1)
+        there.map(|number| number.saturating_add(1)).fold(self.next, u64::max)
     }
 
     /// Removes segments that the manifest does not list: what a killed run left, or an index that was replaced.
-    pub(crate) fn remove_strangers(&self, directory: &Path) -> Result<()> {
+    pub(crate) fn remove_unlisted(&self, directory: &Path) -> Result<()> {
         let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
@@ -288,7 +300,7 @@ pub(crate) fn clear_building(directory: &Path) -> Result<()> {
 }
 
 /// Whether a file of this name belongs to an index.
-pub(crate) fn is_ours(name: &str) -> bool {
+pub(crate) fn belongs_to_index(name: &str) -> bool {
     [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK].contains(&name) || segment_number(name).is_some()
 }
 
@@ -301,7 +313,7 @@ fn segment_number(name: &str) -> Option<u64> {
     name.strip_prefix("segment-")?.strip_suffix(".seg")?.parse().ok()
 }
 
-/// Makes sure that renamed files are found after a crash.
+/// Makes sure that files which were made or renamed in a directory are there after a crash.
 pub(crate) fn sync_directory(directory: &Path) -> Result<()> {
     File::open(directory).and_then(|file| file.sync_all()).map_err(Error::io(directory, "sync"))
 }

@@ -5,11 +5,11 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
-use crate::index::live::changes::is_in_file;
+use crate::index::live::Index;
 use crate::index::live::manifest::Manifest;
-use crate::index::{Index, IndexState};
+use crate::index::live::state::IndexState;
 
-/// What an index was at one moment.
+/// Segments in files, and the manifest that lists them, of one moment; the files stay as long as this is held.
 pub(crate) struct IndexSnapshot {
     state: Arc<IndexState>,
     manifest: Manifest,
@@ -18,34 +18,31 @@ pub(crate) struct IndexSnapshot {
 impl IndexSnapshot {
     /// The number of the last change in segments.
     pub(crate) fn covered(&self) -> u64 {
-        self.manifest.store.map_or(0, |store| store.covered)
+        self.state.store.covered()
     }
 
-    /// Makes the same index in another directory, which is there and empty; gives its rows. Files are linked where
-    /// that can be done: they never change.
-    pub(crate) fn copy_to(&self, directory: &Path) -> Result<u64> {
-        let mut rows = 0;
-        for segment in self.state.segments.iter().filter(|segment| is_in_file(segment)) {
-            let from = segment.file().path();
-            let to = directory.join(from.file_name().unwrap_or_default());
+    /// Makes the same index in another directory, which exists and is empty. Files are linked where that is possible:
+    /// they never change.
+    pub(crate) fn copy_to(&self, directory: &Path) -> Result<()> {
+        for (segment, name) in
+            self.state.segments.iter().filter_map(|segment| segment.file_name().map(|name| (segment, name)))
+        {
+            let (from, to) = (segment.file().path(), directory.join(name));
             if std::fs::hard_link(from, &to).is_err() {
                 std::fs::copy(from, &to).map_err(Error::io(&to, "write"))?;
                 File::open(&to).and_then(|file| file.sync_all()).map_err(Error::io(&to, "write"))?;
             }
-            rows += segment.meta.rows;
         }
-        self.manifest.write(directory)?;
-        Ok(rows)
+        self.manifest.write(directory)
     }
 }
 
 impl Index {
-    /// Segments in files, and the manifest that lists them, of one moment; the files stay as long as the segments are
-    /// held.
-    pub(crate) fn moment(&self) -> Result<IndexSnapshot> {
+    /// What is in files now.
+    pub(crate) fn snapshot(&self) -> Result<IndexSnapshot> {
         let _writing = self.write_lock()?;
         let state = self.state.load_full();
-        let manifest = self.manifest(&state.segments, self.covered());
+        let manifest = self.manifest(&state);
         Ok(IndexSnapshot { state, manifest })
     }
 }

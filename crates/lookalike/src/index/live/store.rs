@@ -2,89 +2,31 @@
 //!
 //! In: changes and pages in groups, each group written and synced as one. Out: the changes after a number, for an index
 //! whose segments do not cover them yet; the page with an id. The store is fjall's; it refuses all writes once one has
-//! failed, and is opened anew then.
+//! failed, and is reopened then.
 
 use std::fs::File;
 use std::io::{ErrorKind, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use fjall::{Database, Keyspace, KeyspaceCreateOptions, PersistMode, Readable, Snapshot};
-use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
 use crate::index::live::changes::RowChange;
 use crate::index::live::manifest::sync_directory;
+use crate::index::live::state::StoreState;
+use crate::index::live::{Index, MARK, NEW_STORE, STORE};
+use crate::index::rows::StoredPage;
 use crate::index::segment::ids::Id;
-use crate::index::{Index, MARK, NEW_STORE, STORE};
-use crate::sketch::min_bytes::{MinBytes, PARTS};
 
-/// The first byte of a stored page.
-const PAGE_VERSION: u8 = 1;
 const CACHE_BYTES: u64 = 64 << 20;
 /// Bytes of a table in memory before it goes to a file.
 const MEMTABLE_BYTES: u64 = 16 << 20;
-/// What must fit on the disk before a store that failed is opened again.
-const ROOM_BYTES: usize = 4 << 20;
-/// Changes that are taken from the log at once.
-const MANY: usize = 4096;
-
-/// What is known of a page.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct StoredPage {
-    /// Its fingerprint; none where the page is empty.
-    pub fingerprint: Option<u64>,
-    /// Hash of its token sequence.
-    pub identity: u128,
-    /// Tokens.
-    pub tokens: u32,
-    /// Whether it is too short to be like anything but its copy.
-    pub is_short: bool,
-    /// What its similarity is estimated by.
-    #[serde(with = "bytes_of_sketch")]
-    pub sketch: MinBytes,
-    /// Where it came from.
-    pub url: Option<String>,
-    /// Its title.
-    pub title: Option<String>,
-    /// When it was stored, in seconds since 1970.
-    pub stored_at: u64,
-}
-
-mod bytes_of_sketch {
-    use serde::{Deserialize, Deserializer, Serializer, de::Error};
-
-    use super::{MinBytes, PARTS};
-
-    pub(crate) fn serialize<S: Serializer>(bytes: &MinBytes, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.serialize_bytes(bytes)
-    }
-
-    pub(crate) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<MinBytes, D::Error> {
-        let bytes = <&[u8]>::deserialize(deserializer)?;
-        bytes.try_into().map_err(|_| D::Error::invalid_length(bytes.len(), &PARTS.to_string().as_str()))
-    }
-}
-
-impl StoredPage {
-    fn encode(&self) -> Vec<u8> {
-        // Into memory: cannot fail, and an empty value is refused when it is read.
-        let mut bytes = vec![PAGE_VERSION];
-        bytes.extend(postcard::to_stdvec(self).unwrap_or_default());
-        bytes
-    }
-
-    fn decode(bytes: &[u8]) -> std::result::Result<StoredPage, String> {
-        match bytes.split_first() {
-            Some((&PAGE_VERSION, page)) => {
-                postcard::from_bytes(page).map_err(|cause| format!("a stored page makes no sense: {cause}"))
-            }
-            Some((version, _)) => Err(format!("a stored page has the format {version}, and this program reads 1")),
-            None => Err("a stored page is empty".to_owned()),
-        }
-    }
-}
+/// Bytes that must fit on the disk before a store that failed is reopened.
+const FREE_BYTES: usize = 4 << 20;
+/// Changes or pages that are read or written at once.
+const BATCH: usize = 4096;
 
 /// Bytes of a change in the log.
 fn encode_change(change: &RowChange) -> Vec<u8> {
@@ -115,7 +57,7 @@ pub(crate) struct ChangeGroup {
     /// The number of the first change.
     pub(crate) first: u64,
     pub(crate) changes: Vec<RowChange>,
-    /// Pages by id; nothing for those that go.
+    /// Pages by id; `None` for those that are removed.
     pub(crate) pages: Vec<(String, Option<StoredPage>)>,
 }
 
@@ -127,7 +69,7 @@ pub(crate) struct Store {
     log: Keyspace,
     /// Id → page.
     pages: Keyspace,
-    /// Snapshots that are alive hold this, too.
+    /// Held by this and by every snapshot of it.
     alive: Arc<()>,
 }
 
@@ -137,7 +79,7 @@ pub(crate) struct StoreSnapshot {
     log: Keyspace,
     pages: Keyspace,
     directory: PathBuf,
-    /// One more of those that are alive.
+    /// Keeps [`Store::is_held`] true.
     _alive: Arc<()>,
 }
 
@@ -185,11 +127,11 @@ impl Store {
         Ok(Store { directory: directory.to_path_buf(), database, log, pages, alive: Arc::default() })
     }
 
-    /// Whether there is room for more, as far as a file of some size can tell.
-    pub(crate) fn has_room(directory: &Path) -> Result<()> {
+    /// Fails if the disk has no space left, as far as a file of some size shows.
+    pub(crate) fn check_space(directory: &Path) -> Result<()> {
         let path = directory.join("room");
         let written = File::create(&path).and_then(|mut file| {
-            file.write_all(&vec![1; ROOM_BYTES])?;
+            file.write_all(&vec![1; FREE_BYTES])?;
             file.sync_all()
         });
         // What is left of a file that did not fit must not stay.
@@ -220,28 +162,27 @@ impl Store {
     /// The page with an id.
     pub(crate) fn page(&self, id: &str) -> Result<Option<StoredPage>> {
         let found = self.pages.get(id.as_bytes()).map_err(|cause| failed(&self.directory, &cause))?;
-        found.map(|bytes| StoredPage::decode(&bytes).map_err(|reason| self.bad(reason))).transpose()
+        found.map(|bytes| StoredPage::decode(&bytes).map_err(|reason| self.corrupt(reason))).transpose()
     }
 
-    fn bad(&self, reason: String) -> Error {
-        Error::Store { path: self.directory.clone(), reason }
+    fn corrupt(&self, reason: impl std::fmt::Display) -> Error {
+        Error::corrupt(&self.directory, format!("the store: {reason}"))
     }
 
-    /// Tells of all changes after the one with the number `covered`; gives the number of the last.
+    /// Visits all changes after the one with the number `covered`; returns the number of the last.
     pub(crate) fn replay(
         &self,
         covered: u64,
         skip_holes: bool,
-        tell: &mut dyn FnMut(&[RowChange], u64) -> Result<()>,
+        visit: &mut dyn FnMut(&[RowChange], u64) -> Result<()>,
     ) -> Result<u64> {
         let (mut last, mut changes) = (covered, Vec::new());
         for entry in self.log.range(covered.saturating_add(1).to_be_bytes()..) {
             let (key, value) = entry.into_inner().map_err(|cause| failed(&self.directory, &cause))?;
-            let number = key.as_ref().try_into().map(u64::from_be_bytes);
-            let number = number.map_err(|_| self.bad("a change has no number".to_owned()))?;
+            let number = self.number_of(&key)?;
             if number != last + 1 && !skip_holes {
-                return Err(self.bad(format!(
-                    "changes {} to {} are missing, and {number} is there: its journal has a hole; restore a backup, or use --skip-damaged to serve what is left without writing to it",
+                return Err(self.corrupt(format!(
+                    "changes {} to {} are missing, and {number} is there: its journal has a hole; restore a backup, or use `skip_damaged` to serve what is left without writing to it",
                     last + 1,
                     number - 1
                 )));
@@ -250,21 +191,21 @@ impl Store {
             match decode_change(&value) {
                 Some(change) => changes.push(change),
                 None if skip_holes => {}
-                None => return Err(self.bad(format!("change {number} makes no sense; restore a backup"))),
+                None => return Err(self.corrupt(format!("change {number} makes no sense; restore a backup"))),
             }
-            if changes.len() == MANY {
-                tell(&changes, last)?;
+            if changes.len() == BATCH {
+                visit(&changes, last)?;
                 changes.clear();
             }
         }
-        tell(&changes, last)?;
+        visit(&changes, last)?;
         Ok(last)
     }
 
-    /// Removes the changes from `first` up to `covered`, which segments cover; gives the first that is left. They
-    /// are removed again if this is lost.
+    /// Removes the changes from `first` up to `covered`, which segments cover, at most a batch; returns the first that is
+    /// left. They are removed again if this is lost.
     pub(crate) fn trim(&self, first: u64, covered: u64) -> Result<u64> {
-        let end = covered.saturating_add(1).min(first.saturating_add(MANY as u64));
+        let end = covered.saturating_add(1).min(first.saturating_add(BATCH as u64));
         if first < end {
             let mut batch = self.database.batch();
             (first..end).for_each(|number| batch.remove(&self.log, number.to_be_bytes()));
@@ -274,14 +215,21 @@ impl Store {
     }
 
     /// The number of the first change in the log.
-    pub(crate) fn first(&self) -> Option<u64> {
-        let key = self.log.first_key_value()?.key().ok()?;
-        key.as_ref().try_into().map(u64::from_be_bytes).ok()
+    pub(crate) fn first(&self) -> Result<Option<u64>> {
+        let Some(entry) = self.log.first_key_value() else { return Ok(None) };
+        let key = entry.key().map_err(|cause| failed(&self.directory, &cause))?;
+        self.number_of(&key).map(Some)
     }
 
-    /// Bytes on disk.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.database.disk_space().unwrap_or(0)
+    /// The number of a change.
+    fn number_of(&self, key: &[u8]) -> Result<u64> {
+        let number = key.try_into().map(u64::from_be_bytes);
+        number.map_err(|_| self.corrupt("a change has no number; restore a backup"))
+    }
+
+    /// Bytes on disk; `None` where they cannot be counted.
+    pub(crate) fn bytes(&self) -> Option<u64> {
+        self.database.disk_space().ok()
     }
 
     /// What it holds now.
@@ -295,7 +243,7 @@ impl Store {
         }
     }
 
-    /// Whether a snapshot keeps it from being closed.
+    /// Whether a snapshot keeps the database open.
     pub(crate) fn is_held(&self) -> bool {
         Arc::strong_count(&self.alive) > 1
     }
@@ -312,14 +260,14 @@ impl AcknowledgedMark {
         file.map(AcknowledgedMark).map_err(Error::io(&path, "create"))
     }
 
-    /// Nothing, if there is none that can be trusted.
+    /// The number; `None` if there is no mark that can be trusted.
     fn read(directory: &Path) -> Option<u64> {
         let bytes: [u8; 16] = std::fs::read(directory.join(MARK)).ok()?.try_into().ok()?;
         let (number, check) = bytes.split_first_chunk::<8>()?;
         (xxh3_64(number).to_le_bytes() == check).then_some(u64::from_le_bytes(*number))
     }
 
-    /// A mark that cannot be written stays behind.
+    /// Moves the mark; one that cannot be written stays behind.
     pub(crate) fn write(&mut self, number: u64) {
         let number = number.to_le_bytes();
         let bytes = [number, xxh3_64(&number).to_le_bytes()].concat();
@@ -346,7 +294,7 @@ impl PageWriter {
             return Ok(());
         }
         self.group.pages.push((id, Some(page)));
-        if self.group.pages.len() == MANY { self.write(false) } else { Ok(()) }
+        if self.group.pages.len() == BATCH { self.write(false) } else { Ok(()) }
     }
 
     fn write(&mut self, sync: bool) -> Result<()> {
@@ -366,7 +314,7 @@ impl PageWriter {
     }
 }
 
-/// Puts the store of a new index in the place of that of the one it replaces.
+/// Puts the store of a new index in the place of the old one's.
 pub(crate) fn replace_store(directory: &Path) -> Result<()> {
     let (old, new) = (directory.join(STORE), directory.join(NEW_STORE));
     let mark = directory.join(MARK);
@@ -383,53 +331,49 @@ pub(crate) fn replace_store(directory: &Path) -> Result<()> {
 }
 
 impl StoreSnapshot {
-    /// Writes a store with the same content, but for changes up to `covered`, into another directory; gives the number
+    /// Writes a store with the same content, without changes up to `covered`, into another directory; returns the number
     /// of pages.
     pub(crate) fn copy_to(&self, directory: &Path, covered: u64) -> Result<u64> {
         let from = |cause: fjall::Error| failed(&self.directory, &cause);
         let to = |cause: fjall::Error| failed(directory, &cause);
         let copy = Store::open(directory)?;
-        let tables = [
-            (self.snapshot.range(&self.log, covered.saturating_add(1).to_be_bytes()..), &copy.log),
-            (self.snapshot.iter(&self.pages), &copy.pages),
-        ];
-        let mut count = 0;
-        for (entries, table) in tables {
-            count = 0;
-            let mut batch = copy.database.batch();
+        let copy_table = |entries: fjall::Iter, table: &Keyspace| {
+            let (mut count, mut batch) = (0, copy.database.batch());
             for entry in entries {
                 let (key, value) = entry.into_inner().map_err(from)?;
                 batch.insert(table, key, value);
                 count += 1;
-                if batch.len() == MANY {
+                if batch.len() == BATCH {
                     std::mem::replace(&mut batch, copy.database.batch()).commit().map_err(to)?;
                 }
             }
             batch.commit().map_err(to)?;
-        }
+            Ok::<u64, Error>(count)
+        };
+        copy_table(self.snapshot.range(&self.log, covered.saturating_add(1).to_be_bytes()..), &copy.log)?;
+        let pages = copy_table(self.snapshot.iter(&self.pages), &copy.pages)?;
         copy.database.persist(PersistMode::SyncAll).map_err(to)?;
-        // The pages come last.
-        Ok(count)
+        Ok(pages)
     }
 }
 
 impl Index {
-    /// Opens the store; makes one if there was none. One that was there and is gone is missed.
+    /// Opens the store; makes one if there never was any, and fails if one is lost.
     pub(crate) fn open_store(&self, skip_damaged: bool) -> Result<Store> {
-        let has_store = self.store.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if has_store && !skip_damaged && !self.directory.join(STORE).exists() {
-            let reason = "it is gone, and with it what is known of pages; restore a backup, or use --skip-damaged to serve the rows that are left without writing".to_owned();
-            return Err(Error::Store { path: self.directory.clone(), reason });
+        let had_store = matches!(self.state.load().store, StoreState::Settled { .. } | StoreState::Ahead { .. });
+        if had_store && !skip_damaged && !self.directory.join(STORE).exists() {
+            let reason = "the store: it is gone, and with it what is known of pages; restore a backup, or use `skip_damaged` to serve the rows that are left without writing";
+            return Err(Error::corrupt(&self.directory, reason));
         }
         Store::open(&self.directory)
     }
 
-    /// Reads the changes of the store that segments do not cover, into memory; gives the number of the last.
+    /// Reads the changes of the store that segments do not cover into memory; returns the number of the last.
     pub(crate) fn read_store(&self, store: &Store, skip_holes: bool) -> Result<u64> {
-        let last = store.replay(self.covered(), skip_holes, &mut |changes, last| self.make(changes, last))?;
+        let last = store.replay(self.covered(), skip_holes, &mut |changes, last| self.apply_locked(changes, last))?;
         match AcknowledgedMark::read(&self.directory) {
-            Some(acknowledged) if acknowledged > last && !skip_holes => Err(store.bad(format!(
-                "changes {} to {acknowledged} were acknowledged and are not there: its journal has lost its end; restore a backup, or use --skip-damaged to serve what is left without writing to it",
+            Some(acknowledged) if acknowledged > last && !skip_holes => Err(store.corrupt(format!(
+                "changes {} to {acknowledged} were acknowledged and are not there: its journal has lost its end; restore a backup, or use `skip_damaged` to serve what is left without writing to it",
                 last + 1
             ))),
             _ => Ok(last),
@@ -442,24 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_is_the_same_bytes_on_every_machine_and_is_read_back() {
-        let page = StoredPage {
-            fingerprint: Some(0x0123_4567_89ab_cdef),
-            identity: 7 << 100,
-            tokens: 300,
-            is_short: false,
-            sketch: std::array::from_fn(|at| u8::try_from(at).unwrap()),
-            url: Some("http://a.org/".to_owned()),
-            title: None,
-            stored_at: 1_800_000_000,
-        };
-        let bytes = page.encode();
-        assert_eq!(StoredPage::decode(&bytes).unwrap(), page);
-        assert_eq!(xxh3_64(&bytes), 0x8f0e_fe79_7940_6f3f, "stored with every page; a change needs a new version");
-        for length in 0..bytes.len() {
-            assert!(StoredPage::decode(&bytes[..length]).is_err(), "{length}");
-        }
-        assert!(StoredPage::decode(&[2]).unwrap_err().contains("format 2"));
+    fn a_change_is_the_same_bytes_on_every_machine_and_is_read_back() {
         let changes = [RowChange::Insert(0xab << 56, Id::from("ü")), RowChange::Delete(1, Id::from(""))];
         for (change, bytes) in changes.iter().zip([&b"+\xab\0\0\0\0\0\0\0\xc3\xbc"[..], b"-\0\0\0\0\0\0\0\x01"]) {
             assert_eq!(encode_change(change), bytes);

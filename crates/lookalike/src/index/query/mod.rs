@@ -1,4 +1,4 @@
-//! Questions to an index: what is near, which pairs of rows are, what the index is like.
+//! Queries to an index: which rows are near, which pairs of rows are, and what the index holds.
 
 pub(crate) mod matches;
 pub(crate) mod reader;

@@ -1,4 +1,4 @@
-//! Questions to an index: near one fingerprint, near many, near those of another index.
+//! Queries: rows near one fingerprint, near many, near those of another index.
 
 use std::sync::Arc;
 
@@ -7,18 +7,25 @@ use serde::Serialize;
 
 use crate::candidate::hamming_join::{CHUNK, QueryTables, join_design};
 use crate::error::{Error, Result};
-use crate::index::IndexState;
+use crate::index::build::planner::{self, Budget};
+use crate::index::live::Index;
+use crate::index::live::state::IndexState;
 use crate::index::segment::ids::Id;
 use crate::index::segment::packed::ProbeScratch;
-use crate::index::segment::{Hit, MOST_RADIUS};
+use crate::index::segment::{Hit, Segment};
+use crate::plan::design::MOST_RADIUS;
 
-/// What there is at one moment. Cheap to make; each thread has its own.
+/// Answers queries about what an index held when this was made. Cheap to make; each thread has its own.
 pub struct IndexReader {
     state: Arc<IndexState>,
-    room: ProbeScratch,
+    scratch: ProbeScratch,
     hits: Vec<Hit>,
-    found: Vec<NearFingerprint>,
+    near: Vec<NearFingerprint>,
 }
+
+/// Rows of a chunk.
+#[allow(clippy::cast_possible_truncation)] // 2^23
+const CHUNK_ROWS: u32 = CHUNK as u32;
 
 /// A fingerprint near a query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,40 +53,44 @@ pub struct RowMatch {
 pub struct QueryResult {
     /// How many there are.
     pub count: u64,
-    /// The nearest of them, as many as were wanted; at the same distance by fingerprint, then in the
+    /// The nearest of them, as many as were asked for; at the same distance by fingerprint, then in the
     /// order in which they came.
     pub matches: Vec<RowMatch>,
 }
 
-impl IndexReader {
-    pub(crate) fn new(state: Arc<IndexState>) -> IndexReader {
-        IndexReader { state, room: ProbeScratch::default(), hits: Vec::new(), found: Vec::new() }
+impl Index {
+    /// What is there now, for queries; does not change when rows come or go.
+    #[must_use]
+    pub fn reader(&self) -> IndexReader {
+        IndexReader { state: self.state(), scratch: ProbeScratch::default(), hits: Vec::new(), near: Vec::new() }
     }
+}
 
+impl IndexReader {
     /// All rows within `radius` of `fingerprint`: how many, and the first `limit`.
     ///
     /// # Errors
     /// When a segment is damaged where it is read, or the radius is beyond its tables.
     pub fn query(&mut self, fingerprint: u64, radius: u32, limit: usize) -> Result<QueryResult> {
         self.find(fingerprint, radius, false)?;
-        self.found.sort_unstable();
-        let mut answer = QueryResult::default();
-        for found in std::mem::take(&mut self.found) {
-            self.rows(&found, &mut answer, limit)?;
+        self.near.sort_unstable();
+        let mut result = QueryResult::default();
+        for near in &self.near {
+            self.add_rows(near, &mut result, limit)?;
         }
-        Ok(answer)
+        Ok(result)
     }
 
-    /// Whether any row is within `radius` of `fingerprint`; stops at the first.
+    /// Whether any row is within `radius` of `fingerprint`; stops at the first one.
     ///
     /// # Errors
     /// As [`query`](Self::query).
     pub fn any(&mut self, fingerprint: u64, radius: u32) -> Result<bool> {
         self.find(fingerprint, radius, true)?;
-        let mut answer = QueryResult::default();
-        for found in std::mem::take(&mut self.found) {
-            self.rows(&found, &mut answer, 0)?;
-            if answer.count > 0 {
+        let mut result = QueryResult::default();
+        for near in &self.near {
+            self.add_rows(near, &mut result, 0)?;
+            if result.count > 0 {
                 return Ok(true);
             }
         }
@@ -90,63 +101,64 @@ impl IndexReader {
     }
 
     fn find(&mut self, fingerprint: u64, radius: u32, is_any: bool) -> Result<()> {
-        self.found.clear();
+        self.near.clear();
         for (number, segment) in self.state.segments.iter().enumerate() {
+            check_served(segment, radius)?;
             self.hits.clear();
-            segment.near(fingerprint, radius, is_any, &mut self.room, &mut self.hits)?;
-            self.found.extend(self.hits.iter().map(|hit| NearFingerprint {
+            segment.near(fingerprint, radius, is_any, &mut self.scratch, &mut self.hits)?;
+            self.near.extend(self.hits.iter().map(|hit| NearFingerprint {
                 distance: hit.distance,
                 fingerprint: hit.fingerprint,
                 segment: number,
                 row: hit.row,
             }));
-            if is_any && !self.found.is_empty() {
+            if is_any && !self.near.is_empty() {
                 return Ok(());
             }
         }
         let tail = self.state.segments.len();
-        for (row, (near, _)) in (0..).zip(&self.state.tail.rows) {
-            let distance = (near ^ fingerprint).count_ones();
+        for (row, (stored, _)) in (0..).zip(&self.state.tail.rows) {
+            let distance = (stored ^ fingerprint).count_ones();
             if distance <= radius {
-                self.found.push(NearFingerprint { distance, fingerprint: *near, segment: tail, row: Some(row) });
+                self.near.push(NearFingerprint { distance, fingerprint: *stored, segment: tail, row: Some(row) });
             }
         }
         Ok(())
     }
 
-    /// Counts the rows of a fingerprint that were found, and adds them to the answer while there is room.
-    fn rows(&self, found: &NearFingerprint, answer: &mut QueryResult, limit: usize) -> Result<()> {
-        let NearFingerprint { distance, fingerprint, .. } = *found;
-        let Some(segment) = self.state.segments.get(found.segment) else {
-            answer.count += 1;
-            let row = found.row.and_then(|row| self.state.tail.rows.get(row as usize));
-            if answer.matches.len() < limit {
-                answer.matches.extend(row.map(|(_, id)| RowMatch { id: id.clone(), distance, fingerprint }));
+    /// Counts the rows of a fingerprint, and adds them to the result, up to `limit`.
+    fn add_rows(&self, near: &NearFingerprint, result: &mut QueryResult, limit: usize) -> Result<()> {
+        let NearFingerprint { distance, fingerprint, .. } = *near;
+        let Some(segment) = self.state.segments.get(near.segment) else {
+            result.count += 1;
+            let row = near.row.and_then(|row| self.state.tail.rows.get(row as usize));
+            if result.matches.len() < limit {
+                result.matches.extend(row.map(|(_, id)| RowMatch { id: id.clone(), distance, fingerprint }));
             }
             return Ok(());
         };
-        let has_deleted = self.state.has_deleted(found.segment, fingerprint);
-        if segment.meta.rows == segment.meta.fingerprints && answer.matches.len() >= limit && !has_deleted {
-            answer.count += 1;
+        let has_deleted = self.state.has_deleted(near.segment, fingerprint);
+        if segment.meta.rows == segment.meta.fingerprints && result.matches.len() >= limit && !has_deleted {
+            result.count += 1;
             return Ok(());
         }
-        let positions = segment.positions(&Hit { distance, fingerprint, row: found.row })?;
+        let positions = segment.positions(&Hit { distance, fingerprint, row: near.row })?;
         if !has_deleted {
-            answer.count += positions.end - positions.start;
+            result.count += positions.end - positions.start;
         }
         for position in positions {
-            if !has_deleted && answer.matches.len() >= limit {
+            if !has_deleted && result.matches.len() >= limit {
                 break;
             }
             let id = segment.id(position)?;
             if has_deleted {
-                if self.state.is_deleted(found.segment, fingerprint, &id) {
+                if self.state.is_deleted(near.segment, fingerprint, &id) {
                     continue;
                 }
-                answer.count += 1;
+                result.count += 1;
             }
-            if answer.matches.len() < limit {
-                answer.matches.push(RowMatch { id, distance, fingerprint });
+            if result.matches.len() < limit {
+                result.matches.push(RowMatch { id, distance, fingerprint });
             }
         }
         Ok(())
@@ -216,12 +228,9 @@ impl IndexReader {
 
     /// Where the chunks are: segment and first row; the tail is the last segment.
     fn chunks(&self) -> Vec<(usize, u32)> {
-        let step = u32::try_from(CHUNK).unwrap_or(u32::MAX);
         let segments = self.state.segments.iter().enumerate();
         let mut chunks: Vec<(usize, u32)> = segments
-            .flat_map(|(number, segment)| {
-                (0..segment.fingerprints()).step_by(step as usize).map(move |row| (number, row))
-            })
+            .flat_map(|(number, segment)| (0..segment.fingerprints()).step_by(CHUNK).map(move |row| (number, row)))
             .collect();
         if !self.state.tail.rows.is_empty() {
             chunks.push((self.state.segments.len(), 0));
@@ -234,7 +243,7 @@ impl IndexReader {
         let mut fingerprints = Vec::new();
         match self.state.segments.get(number) {
             Some(segment) => {
-                let to = row.saturating_add(u32::try_from(CHUNK).unwrap_or(u32::MAX)).min(segment.fingerprints());
+                let to = row.saturating_add(CHUNK_ROWS).min(segment.fingerprints());
                 fingerprints.reserve_exact((to - row) as usize);
                 segment.decode(row..to, &mut fingerprints)?;
             }
@@ -288,7 +297,7 @@ impl IndexReader {
             pairs.extend(tables.join_self(radius));
             for &chunk in &chunks[at + 1..] {
                 let more = tables.join(&self.chunk(chunk)?, radius).into_iter();
-                // The same fingerprint in two segments is no pair.
+                // The same fingerprint in two segments is not a pair.
                 pairs.extend(more.map(|(a, b)| (a.min(b), a.max(b))).filter(|(a, b)| a < b));
             }
         }
@@ -327,7 +336,7 @@ impl IndexReader {
 
     /// Compares `queries`, at most a chunk, with everything stored. Few queries are looked up in the tables of a
     /// segment, in the order of each; for many, or a radius beyond its tables, tables are made over the queries and
-    /// the stored fingerprints go by (Manku et al. 2007, §3.3).
+    /// the stored fingerprints are streamed past them (Manku et al. 2007, §3.3).
     fn join_stored(&self, queries: &[u64], radius: u32, pairs: &mut Vec<(u64, u64)>) -> Result<()> {
         check_radius(radius)?;
         let is_scanned = |number: usize| {
@@ -353,9 +362,26 @@ impl IndexReader {
 
 fn check_radius(radius: u32) -> Result<()> {
     if radius > MOST_RADIUS {
-        return Err(Error::Usage(format!("--radius {radius} is too large: 0 to {MOST_RADIUS} differing bits")));
+        return Err(Error::invalid("radius", radius, format!("must be between 0 and {MOST_RADIUS} differing bits")));
     }
     Ok(())
+}
+
+/// Fails if the tables of a segment do not serve a radius, with what would.
+#[inline]
+fn check_served(segment: &Segment, radius: u32) -> Result<()> {
+    if radius <= segment.design.radius() {
+        return Ok(());
+    }
+    let design = planner::choose(segment.meta.fingerprints, radius, Budget::default())?.design;
+    let expected = format!(
+        "must be at most {}, as the tables of {} serve no more; build the index again with `radius` {radius} (which would take the design {}, {} tables)",
+        segment.design.radius(),
+        segment.file().path().display(),
+        design.cut(),
+        design.tables().len()
+    );
+    Err(Error::invalid("radius", radius, expected))
 }
 
 fn sorted(mut pairs: Vec<(u64, u64)>) -> Vec<(u64, u64)> {

@@ -1,16 +1,15 @@
-//! What an index is like: rows, bytes, and how its fingerprints are spread (Manku et al. 2007, §4.2).
+//! What an index holds: rows, bytes, and how its fingerprints are spread (Manku et al. 2007, §4.2).
 
 use serde::Serialize;
 
 use crate::error::Result;
-use crate::index::Index;
-use crate::index::live::changes::is_in_file;
-use crate::index::query::reader::IndexReader;
+use crate::index::live::Index;
 use crate::names::Named;
 use crate::report::plots::{columns, standalone};
 
-/// Parts of the space of fingerprints that are counted.
-pub const PARTS: usize = 128;
+/// Parts of the space of fingerprints that are counted: by the first bits.
+const SPACE_PARTS: usize = 1 << SPACE_BITS;
+const SPACE_BITS: u32 = 7;
 
 /// An index in numbers.
 #[derive(Debug, Serialize)]
@@ -25,7 +24,7 @@ pub struct IndexStats {
     pub id_bytes: u64,
     /// Segments.
     pub segments: Vec<SegmentStats>,
-    /// Of neighbours in table 0, how many differ first in bit 63, 62, … counted from the lowest.
+    /// How many neighbours in table 0 differ first in bit 0, 1, … 63, counted from the lowest.
     pub leading_bits: Vec<u64>,
     /// Different fingerprints in each 1/128 of the space.
     pub parts: Vec<u64>,
@@ -54,8 +53,9 @@ pub struct SegmentStats {
     pub tables: usize,
     /// Bytes of the file.
     pub bytes: u64,
-    /// Bytes a fingerprint and table.
-    pub bytes_a_row_and_table: f64,
+    /// Bytes per fingerprint and table.
+    #[serde(rename = "bytes_a_row_and_table")]
+    pub bytes_per_row_and_table: f64,
 }
 
 impl IndexStats {
@@ -75,7 +75,7 @@ impl IndexStats {
     }
 }
 
-/// Where the rows are.
+/// Where the rows are: in memory, or in files.
 #[derive(Debug, Default)]
 pub(crate) struct Tiers {
     pub(crate) rows: u64,
@@ -88,12 +88,12 @@ pub(crate) struct Tiers {
 impl Index {
     /// Where the rows are; costs nothing.
     pub(crate) fn tiers(&self) -> Tiers {
-        let state = self.state.load();
+        let state = self.state();
         let tail = state.tail.rows.len() as u64;
         let mut tiers = Tiers { rows: tail, rows_in_memory: tail, ..Tiers::default() };
         for segment in &state.segments {
             tiers.rows += segment.meta.rows;
-            if is_in_file(segment) {
+            if segment.is_in_file() {
                 tiers.segments += 1;
                 tiers.segment_bytes += segment.file().length();
             } else {
@@ -109,7 +109,7 @@ impl Index {
     /// # Errors
     /// When a segment is damaged.
     pub fn stats(&self) -> Result<IndexStats> {
-        let reader: IndexReader = self.reader();
+        let reader = self.reader();
         let state = reader.state();
         let (rows, fingerprints) = reader.len();
         let mut stats = IndexStats {
@@ -119,7 +119,7 @@ impl Index {
             id_bytes: 0,
             segments: Vec::new(),
             leading_bits: vec![0; 64],
-            parts: vec![0; PARTS],
+            parts: vec![0; SPACE_PARTS],
             damaged: state.damaged.clone(),
         };
         for segment in &state.segments {
@@ -131,7 +131,7 @@ impl Index {
             stats.bytes += bytes;
             stats.id_bytes += id_bytes;
             stats.segments.push(SegmentStats {
-                file: segment.file().path().file_name().unwrap_or_default().to_string_lossy().into_owned(),
+                file: segment.file_name().unwrap_or_else(|| segment.file().path().display().to_string()),
                 rows: segment.meta.rows,
                 fingerprints: segment.meta.fingerprints,
                 deleted: segment.meta.deleted,
@@ -140,7 +140,7 @@ impl Index {
                 radius: segment.design.radius(),
                 tables,
                 bytes,
-                bytes_a_row_and_table: (bytes - id_bytes) as f64
+                bytes_per_row_and_table: (bytes - id_bytes) as f64
                     / (segment.meta.fingerprints.max(1) * tables as u64) as f64,
             });
             let (mut keys, mut from, mut before) = (Vec::new(), 0, None);
@@ -149,7 +149,7 @@ impl Index {
                 keys.clear();
                 segment.decode(from..to, &mut keys)?;
                 for &key in &keys {
-                    stats.parts[usize::try_from(key >> 57).unwrap_or(0)] += 1;
+                    stats.parts[usize::try_from(key >> (64 - SPACE_BITS)).expect("the first bits")] += 1;
                     if let Some(place) = before.replace(key).and_then(|before: u64| (before ^ key).checked_ilog2()) {
                         stats.leading_bits[place as usize] += 1;
                     }
@@ -164,7 +164,7 @@ impl Index {
     /// fingerprints, designs that would miss some.
     #[must_use]
     pub fn verify(&self) -> Vec<String> {
-        let state = self.state.load_full();
+        let state = self.state();
         let mut wrong = state.damaged.clone();
         for segment in &state.segments {
             wrong.extend(segment.verify().iter().map(ToString::to_string));

@@ -1,4 +1,4 @@
-//! Files of ready-made fingerprints: a line each, or Parquet.
+//! Files of ready-made fingerprints: one per line, or Parquet.
 //!
 //! In: lines with a fingerprint and perhaps an id behind it; or columns `fingerprint` and `id`. Out: rows. A
 //! line that is neither is skipped and counted.
@@ -61,13 +61,13 @@ const MOST_EXAMPLES: usize = 5;
 /// Longer lines hold something else.
 const MOST_LINE_BYTES: usize = 64 << 10;
 
-/// Takes fingerprints from files.
+/// Reads fingerprints from files.
 pub struct FingerprintReader<'a> {
     notation: Notation,
     ids: IdKind,
     /// The number of the next row without an id.
     next: u64,
-    tell: &'a mut dyn FnMut(u64, &Id) -> Result<()>,
+    visit: &'a mut dyn FnMut(u64, &Id) -> Result<()>,
     done: FingerprintRows,
 }
 
@@ -98,9 +98,9 @@ pub fn id_kind(path: &Path, notation: Notation) -> Result<IdKind> {
 }
 
 impl<'a> FingerprintReader<'a> {
-    /// Tells `tell` of every row; rows without an id are numbered from `first` on.
-    pub fn new(notation: Notation, ids: IdKind, first: u64, tell: &'a mut dyn FnMut(u64, &Id) -> Result<()>) -> Self {
-        FingerprintReader { notation, ids, next: first, tell, done: FingerprintRows::default() }
+    /// Calls `visit` with every row; rows without an id are numbered from `first` on.
+    pub fn new(notation: Notation, ids: IdKind, first: u64, visit: &'a mut dyn FnMut(u64, &Id) -> Result<()>) -> Self {
+        FingerprintReader { notation, ids, next: first, visit, done: FingerprintRows::default() }
     }
 
     /// Reads a file.
@@ -117,7 +117,7 @@ impl<'a> FingerprintReader<'a> {
         self.done
     }
 
-    fn row(&mut self, fingerprint: u64, id: Option<&str>, at: impl FnOnce() -> String) -> Result<()> {
+    fn row(&mut self, fingerprint: u64, id: Option<&str>, bad: impl FnOnce(String) -> Error) -> Result<()> {
         let ordinal = self.next;
         self.next += u64::from(id.is_none());
         let id = match (self.ids, id) {
@@ -127,15 +127,14 @@ impl<'a> FingerprintReader<'a> {
             (IdKind::Number, Some(text)) => match number(text) {
                 Some(number) => Id::Number(number),
                 None => {
-                    return Err(Error::Usage(format!(
-                        "{}: the id '{text}' is no number, and the ids of this index are numbers (as the first was, or as --ids says); build it with --ids text",
-                        at()
+                    return Err(bad(format!(
+                        "the id '{text}' is not a number, and the ids of this index are numbers (as the first was, or as `ids` says); build it with `ids` text"
                     )));
                 }
             },
         };
         self.done.rows += 1;
-        (self.tell)(fingerprint, &id)
+        (self.visit)(fingerprint, &id)
     }
 
     fn skip(&mut self, path: &Path, record: u64, byte: Option<u64>, bytes: &[u8]) {
@@ -150,7 +149,7 @@ impl<'a> FingerprintReader<'a> {
                 source: path.display().to_string(),
                 record: Some(record),
                 byte,
-                reason: format!("is no fingerprint: {what}, then perhaps a tab, comma or space and an id"),
+                reason: format!("is not a fingerprint: {what}, then perhaps a tab, comma or space and an id"),
                 first_bytes: SkippedRecord::excerpt(bytes),
             });
         }
@@ -172,7 +171,7 @@ impl<'a> FingerprintReader<'a> {
             }
             match split(&line, self.notation) {
                 Some((fingerprint, id)) => {
-                    self.row(fingerprint, id, || format!("{}: line {record}", path.display()))?;
+                    self.row(fingerprint, id, |reason| Error::bad_line(path, record, reason))?;
                 }
                 None => self.skip(path, record, Some(at), line.trim_ascii_end()),
             }
@@ -185,7 +184,7 @@ impl<'a> FingerprintReader<'a> {
         let wanted = columns.iter().flatten().copied();
         let mask = ProjectionMask::roots(builder.parquet_schema(), wanted.clone());
         let names = columns.map(|column| column.map(|column| builder.schema().field(column).name().clone()));
-        let parquet_error = |reason: String| Error::Parquet { path: path.to_path_buf(), reason };
+        let parquet_error = |reason: String| Error::bad_input(path, reason);
         let reader = builder.with_projection(mask).build().map_err(|error| parquet_error(error.to_string()))?;
         let mut record = 0;
         let mut reader = reader;
@@ -198,7 +197,8 @@ impl<'a> FingerprintReader<'a> {
                 let id = ids.as_ref().and_then(|ids| text_of(ids, row));
                 match fingerprints.as_ref().and_then(|column| number_of(column, row, self.notation)) {
                     Some(fingerprint) => {
-                        self.row(fingerprint, id.as_deref(), || format!("{}: row {record}", path.display()))?;
+                        let bad = |reason| Error::bad_input(path, format!("row {record}: {reason}"));
+                        self.row(fingerprint, id.as_deref(), bad)?;
                     }
                     None => self.skip(path, record, None, b""),
                 }
@@ -208,7 +208,7 @@ impl<'a> FingerprintReader<'a> {
     }
 }
 
-/// A number that is written as numbers are, so that nothing is lost when it is kept as one.
+/// A number in the form in which numbers are printed, so that nothing is lost when it is kept as one.
 fn number(text: &str) -> Option<u64> {
     text.parse::<u64>().ok().filter(|number| number.to_string() == text)
 }
@@ -227,7 +227,7 @@ type ParquetFile = (ParquetRecordBatchReaderBuilder<File>, [Option<usize>; 2]);
 
 /// The file, and where its columns are.
 fn open_parquet(path: &Path) -> Result<ParquetFile> {
-    let bad = |reason: String| Error::Parquet { path: path.to_path_buf(), reason };
+    let bad = |reason: String| Error::bad_input(path, reason);
     let file = File::open(path).map_err(Error::io(path, "read"))?;
     let builder = guarded(|| {
         ParquetRecordBatchReaderBuilder::try_new_with_options(
@@ -293,7 +293,7 @@ fn open_lines(path: &Path) -> Result<BufReader<Box<dyn Read + Send>>> {
     Ok(BufReader::with_capacity(1 << 18, compression.decode(file).map_err(Error::io(path, "read"))?))
 }
 
-/// The next line, cut where it is too long, and how long it really is; nothing at the end.
+/// The next line, cut where it is too long, and how long it really is; `None` at the end.
 fn read_line(lines: &mut impl BufRead, line: &mut Vec<u8>) -> std::io::Result<Option<u64>> {
     line.clear();
     let mut bytes = lines.take(MOST_LINE_BYTES as u64).read_until(b'\n', line)?;
@@ -324,11 +324,11 @@ mod tests {
         std::fs::write(&path, "00000000000000ff\n\n0xFE\t77\nnot hex\n10000000000000000\nabc, 12 \n").unwrap();
         assert_eq!(id_kind(&path, Notation::Hex).unwrap(), IdKind::Number);
         let mut rows = Vec::new();
-        let mut tell = |fingerprint, id: &Id| {
+        let mut visit = |fingerprint, id: &Id| {
             rows.push((fingerprint, id.clone()));
             Ok(())
         };
-        let mut reader = FingerprintReader::new(Notation::Hex, IdKind::Number, 0, &mut tell);
+        let mut reader = FingerprintReader::new(Notation::Hex, IdKind::Number, 0, &mut visit);
         reader.read(&path).unwrap();
         let read = reader.finish();
         assert_eq!((read.rows, read.skipped), (3, 2));

@@ -2,3 +2,6 @@
 
 pub mod fingerprints;
 pub mod pages;
+mod stored_page;
+
+pub use stored_page::StoredPage;

@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
 use crate::feature::shingle::shingles;
-use crate::index::live::store::StoredPage;
+use crate::index::rows::StoredPage;
 use crate::index::segment::ids::Id;
 use crate::observe::{Observer, Stage};
 use crate::page::RawPage;
@@ -46,9 +46,9 @@ fn fingerprint_of_read(tokens: u32, sketcher: &mut Sketcher) -> Option<u64> {
     columns.first().copied()
 }
 
-/// Words in a run, by which a service confirms what fingerprints say: other features than the fingerprint is made of, in
+/// Words in a run by which a service confirms what fingerprints say: other features than those of the fingerprint, in
 /// which the order of words counts, and how often they are repeated does not.
-const RUN: usize = 5;
+const CONFIRMING_WORDS: usize = 5;
 
 /// What an online index keeps of a page.
 #[must_use]
@@ -57,15 +57,15 @@ pub fn stored_page(page: &RawPage<'_>, sketcher: &mut Sketcher) -> StoredPage {
     StoredPage { sketch: sketch_of_read(sketcher), ..read }
 }
 
-/// What confirms candidates of the page just read.
+/// The sketch that confirms candidates of the page that was read last.
 pub(crate) fn sketch_of_read(sketcher: &Sketcher) -> MinBytes {
     let mut runs = Vec::with_capacity(sketcher.tokens().len());
-    shingles(sketcher.tokens(), RUN, &mut runs);
+    shingles(sketcher.tokens(), CONFIRMING_WORDS, &mut runs);
     min_bytes(&runs)
 }
 
-/// What an online index keeps of a page, but for what confirms candidates: if there are none, nobody needs it. A page that
-/// is too short has half of the hash of its words for a fingerprint, so that its copies are found.
+/// What an online index keeps of a page, without the sketch that confirms candidates: if there are none, nobody needs it.
+/// A page that is too short has half of the hash of its words for a fingerprint, so that its copies are found.
 pub(crate) fn page_without_sketch(page: &RawPage<'_>, sketcher: &mut Sketcher) -> StoredPage {
     let facts = sketcher.read(page);
     let (tokens, identity, title) = (facts.tokens, facts.identity, facts.title.map(str::to_owned));
@@ -81,6 +81,7 @@ pub(crate) fn page_without_sketch(page: &RawPage<'_>, sketcher: &mut Sketcher) -
         sketch: [0; PARTS],
         url: page.url.as_deref().map(str::to_owned),
         title,
+        // A clock before 1970 is not worth an error.
         stored_at: now.map_or(0, |now| now.as_secs()),
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! In: sections, written once one after the other. Out: any part of a section, checked against the
 //! checksums of its blocks when it is first touched, so that opening takes no longer for a large file
-//! and nothing damaged is believed.
+//! and nothing damaged is used.
 
 use std::fs::File;
 use std::io::Write;
@@ -27,8 +27,8 @@ const TAIL_BYTES: usize = 24;
 /// Bytes that share a checksum.
 const BLOCK_BYTES: usize = 16 << 10;
 /// Sections start at multiples of this.
-const ALIGNMENT: u64 = 64;
-/// Footers are small: more is damage.
+const ALIGNMENT: usize = 64;
+/// Footers are small: a longer one is damage.
 const MOST_FOOTER_BYTES: u64 = 16 << 20;
 
 /// What stands at the end of a segment, as JSON.
@@ -115,17 +115,15 @@ impl<W: Write> SegmentWriter<W> {
 
     /// Starts a section; what is written from now on belongs to it.
     pub(crate) fn begin(&mut self, name: impl Into<String>) -> Result<()> {
-        let gap = self.position().next_multiple_of(ALIGNMENT) - self.position();
-        self.put(&vec![0; usize::try_from(gap).unwrap_or(0)])?;
+        let gap = self.position().next_multiple_of(ALIGNMENT as u64) - self.position();
+        self.put(&[0; ALIGNMENT][..to_usize(gap)])?;
         self.sections.push(SectionPlace { name: name.into(), offset: self.position(), length: 0 });
         Ok(())
     }
 
     /// More of the section.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        if let Some(section) = self.sections.last_mut() {
-            section.length += bytes.len() as u64;
-        }
+        self.sections.last_mut().expect("a section was begun").length += bytes.len() as u64;
         self.put(bytes)
     }
 
@@ -135,7 +133,7 @@ impl<W: Write> SegmentWriter<W> {
         self.write(bytes)
     }
 
-    /// Ends the segment; gives back what it was written on, and its length.
+    /// Ends the segment; returns what it was written on, and its length.
     pub(crate) fn finish<M: Serialize>(mut self, meta: M) -> Result<(W, u64)> {
         self.end_block()?;
         let checksums = Checksums {
@@ -144,7 +142,8 @@ impl<W: Write> SegmentWriter<W> {
             xxh3: format!("{:016x}", xxh3_64(&self.checksums)),
         };
         let footer = Footer { meta, sections: self.sections, checksums };
-        let footer = serde_json::to_vec(&footer).map_err(|cause| bad(&self.path, cause.to_string()))?;
+        let footer = serde_json::to_vec(&footer)
+            .map_err(|cause| Error::internal(format!("a footer cannot be serialised: {cause}")))?;
         let mut tail = Vec::with_capacity(TAIL_BYTES);
         tail.extend_from_slice(&(footer.len() as u64).to_le_bytes());
         tail.extend_from_slice(&xxh3_64(&footer).to_le_bytes());
@@ -159,21 +158,23 @@ impl<W: Write> SegmentWriter<W> {
     }
 }
 
-/// A segment with the sections and the footer of `bytes`, and checksums that fit; for fuzzing: the first two bytes say
+/// A segment with the sections and the footer of `bytes`, and checksums that match, for fuzzing: the first two bytes say
 /// how long the footer is, which is what comes behind them.
 pub(crate) fn seal(bytes: &[u8]) -> Vec<u8> {
     let (length, rest) = bytes.split_at(bytes.len().min(2));
-    let length = usize::try_from(number(length)).unwrap_or(0).min(rest.len());
+    let length = to_usize(number(length)).min(rest.len());
     let (footer, data) = rest.split_at(length);
     let mut all = [MAGIC.as_slice(), &FORMAT_VERSION.to_le_bytes(), &[0; 4], data].concat();
     let checksums: Vec<u8> = all.chunks(BLOCK_BYTES).flat_map(|block| xxh3_64(block).to_le_bytes()).collect();
+    // Bytes that are not JSON become null, which opening must refuse.
     let mut footer: serde_json::Value = serde_json::from_slice(footer).unwrap_or_default();
     if let Some(fields) = footer.as_object_mut() {
         let xxh3 = format!("{:016x}", xxh3_64(&checksums));
         let checksums = Checksums { offset: all.len() as u64, blocks: checksums.len() as u64 / 8, xxh3 };
-        fields.insert("checksums".to_owned(), serde_json::to_value(checksums).unwrap_or_default());
+        let checksums = serde_json::to_value(checksums).expect("numbers and a string serialise");
+        fields.insert("checksums".to_owned(), checksums);
     }
-    let footer = serde_json::to_vec(&footer).unwrap_or_default();
+    let footer = serde_json::to_vec(&footer).expect("a JSON value serialises");
     all.extend_from_slice(&checksums);
     all.extend_from_slice(&footer);
     all.extend_from_slice(&(footer.len() as u64).to_le_bytes());
@@ -203,7 +204,7 @@ pub(crate) struct SegmentFile {
     bytes: SegmentBytes,
     path: PathBuf,
     checksums: Range<usize>,
-    /// A bit for every block that was found to be whole.
+    /// A bit for every block whose checksum was found to match.
     checked: Box<[AtomicU64]>,
     sections: Vec<SectionPlace>,
     /// The file goes away with its last reader.
@@ -213,22 +214,19 @@ pub(crate) struct SegmentFile {
 impl Drop for SegmentFile {
     fn drop(&mut self) {
         if self.is_replaced.load(Ordering::Acquire) {
-            // A file that stays is not listed anywhere and is removed by the next writer.
+            // A file that stays is not listed anywhere, and is removed by the next writer.
             let _ = std::fs::remove_file(&self.path);
         }
     }
-}
-
-fn bad(path: &Path, reason: impl Into<String>) -> Error {
-    Error::BadSegment { path: path.to_path_buf(), reason: reason.into() }
 }
 
 fn number(bytes: &[u8]) -> u64 {
     word_at(bytes, 0)
 }
 
+/// A position or a length in a file that is mapped, and so fits.
 fn to_usize(value: u64) -> usize {
-    usize::try_from(value).unwrap_or(usize::MAX)
+    usize::try_from(value).expect("within a file that is in the address space")
 }
 
 impl SegmentFile {
@@ -238,7 +236,7 @@ impl SegmentFile {
         let file = File::open(path).map_err(Error::io(path, "open"))?;
         let length = file.metadata().map_err(Error::io(path, "open"))?.len();
         if length == 0 {
-            return Err(bad(path, "is empty, so it was never finished"));
+            return Err(Error::corrupt(path, "is empty: it was never finished"));
         }
         // SAFETY: a segment is written once, in a directory of its own that only the holder of the index's lock
         // writes to, and gets its name here when it is complete. From then on this program only ever removes it;
@@ -255,18 +253,16 @@ impl SegmentFile {
     fn parse<M: DeserializeOwned>(bytes: SegmentBytes, path: &Path) -> Result<(Arc<SegmentFile>, M)> {
         let all = bytes.all();
         if all.get(..8) != Some(MAGIC) {
-            return Err(bad(path, "is no segment of an index: it begins with other bytes"));
+            return Err(Error::corrupt(path, "is not a segment of an index: it begins with other bytes"));
         }
-        let version = number(all.get(8..12).unwrap_or_default());
+        let cut = || Error::corrupt(path, "is cut off: its end is missing; copy it again, or rebuild the index");
+        let version = all.get(8..12).map(number).ok_or_else(cut)?;
         if version != u64::from(FORMAT_VERSION) {
-            return Err(bad(
-                path,
-                format!(
-                    "has the format {version}, and this program reads {FORMAT_VERSION}; use the version of lookalike that wrote it, or a newer one"
-                ),
-            ));
+            let reason = format!(
+                "has the format {version}, and this program reads {FORMAT_VERSION}; use the version of lookalike that wrote it, or a newer one"
+            );
+            return Err(Error::corrupt(path, reason));
         }
-        let cut = || bad(path, "is cut off: its end is missing; copy it again, or rebuild the index");
         let tail_at = all.len().checked_sub(TAIL_BYTES).filter(|&at| at >= HEAD_BYTES).ok_or_else(cut)?;
         let tail = &all[tail_at..];
         if &tail[16..] != MAGIC {
@@ -274,12 +270,12 @@ impl SegmentFile {
         }
         let footer_length = number(&tail[..8]);
         let footer_at = (tail_at as u64).checked_sub(footer_length).filter(|_| footer_length <= MOST_FOOTER_BYTES);
-        let footer = footer_at.and_then(|at| all.get(to_usize(at)..tail_at)).unwrap_or_default();
-        if xxh3_64(footer) != number(&tail[8..16]) {
-            return Err(bad(path, "is damaged: its footer does not match its checksum"));
-        }
+        let footer = footer_at.map(|at| &all[to_usize(at)..tail_at]);
+        let Some(footer) = footer.filter(|footer| xxh3_64(footer) == number(&tail[8..16])) else {
+            return Err(Error::corrupt(path, "is damaged: its footer does not match its checksum"));
+        };
         let footer: Footer<M> = serde_json::from_slice(footer)
-            .map_err(|cause| bad(path, format!("has a footer that makes no sense ({cause})")))?;
+            .map_err(|cause| Error::corrupt(path, format!("has a footer that makes no sense ({cause})")))?;
         let places = footer.checksums;
         let data_end = places.offset;
         let checksums = places.blocks.checked_mul(8).and_then(|bytes| data_end.checked_add(bytes));
@@ -287,11 +283,12 @@ impl SegmentFile {
         let checksums = checksums.filter(|_| places.blocks == data_end.div_ceil(BLOCK_BYTES as u64));
         let Some(checksums) = checksums.filter(|range| format!("{:016x}", xxh3_64(&all[range.clone()])) == places.xxh3)
         else {
-            return Err(bad(path, "is damaged: its list of checksums does not match its own"));
+            return Err(Error::corrupt(path, "is damaged: its list of checksums does not match its own"));
         };
         for place in &footer.sections {
             if place.offset.checked_add(place.length).is_none_or(|end| end > data_end) {
-                return Err(bad(path, format!("is damaged: the section {} lies outside of it", place.name)));
+                let reason = format!("is damaged: the section {} lies outside of it", place.name);
+                return Err(Error::corrupt(path, reason));
             }
         }
         let checked = (0..to_usize(places.blocks).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
@@ -321,9 +318,14 @@ impl SegmentFile {
         self.is_replaced.store(true, Ordering::Release);
     }
 
+    /// Whether there is a file, and not only memory.
+    pub(crate) fn is_mapped(&self) -> bool {
+        matches!(self.bytes, SegmentBytes::Mapped(_))
+    }
+
     /// An error about this segment.
-    pub(crate) fn bad(&self, reason: impl Into<String>) -> Error {
-        bad(&self.path, reason)
+    pub(crate) fn corrupt(&self, reason: impl Into<String>) -> Error {
+        Error::corrupt(&self.path, reason)
     }
 
     /// The section of this name; an empty one if there is none.
@@ -342,9 +344,9 @@ impl SegmentFile {
     #[inline]
     fn check(&self, range: Range<usize>) -> Result<()> {
         for block in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {
-            let is_known =
-                self.checked.get(block / 64).is_some_and(|bits| bits.load(Ordering::Relaxed) >> (block % 64) & 1 == 1);
-            if !is_known {
+            // Sections lie within the blocks: that was checked when the file was opened.
+            let is_checked = self.checked[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1;
+            if !is_checked {
                 self.check_block(block)?;
             }
         }
@@ -355,21 +357,19 @@ impl SegmentFile {
     fn check_block(&self, block: usize) -> Result<()> {
         let all = self.bytes.all();
         let from = block * BLOCK_BYTES;
-        let bytes = all.get(from..(from + BLOCK_BYTES).min(self.checksums.start)).unwrap_or_default();
-        let known = all.get(self.checksums.start + block * 8..self.checksums.start + block * 8 + 8);
-        if known.is_none_or(|known| number(known) != xxh3_64(bytes)) {
-            return Err(self.bad(format!(
+        let bytes = &all[from..(from + BLOCK_BYTES).min(self.checksums.start)];
+        let checksum = &all[self.checksums.clone()][block * 8..block * 8 + 8];
+        if number(checksum) != xxh3_64(bytes) {
+            return Err(self.corrupt(format!(
                 "is damaged: bytes {from} to {} do not match their checksum; restore the file from a copy, or rebuild the index",
                 from + bytes.len()
             )));
         }
-        if let Some(bits) = self.checked.get(block / 64) {
-            bits.fetch_or(1 << (block % 64), Ordering::Relaxed);
-        }
+        self.checked[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
         Ok(())
     }
 
-    /// Checks every block; gives all that is wrong.
+    /// Checks every block; returns all that is wrong.
     pub(crate) fn check_all(&self) -> Vec<Error> {
         let blocks = self.checksums.len() / 8;
         (0..blocks).filter_map(|block| self.check_block(block).err()).collect()
@@ -398,20 +398,24 @@ impl Section {
         }
         let range = self.offset + from..self.offset + to;
         self.file.check(range.clone())?;
-        Ok(self.file.bytes.all().get(range).unwrap_or_default())
+        Ok(&self.file.bytes.all()[range])
     }
 
-    /// All its bytes, of which only those in `range` are known to be whole.
+    /// All its bytes, of which only those in `range` are checked.
     #[inline]
     pub(crate) fn whole_checked_at(&self, range: Range<usize>) -> Result<&[u8]> {
         self.bytes(range)?;
-        Ok(self.file.bytes.all().get(self.offset..self.offset + self.length).unwrap_or_default())
+        Ok(&self.file.bytes.all()[self.offset..self.offset + self.length])
     }
 
-    /// The number of `width` bytes at `at`; 0 where there is none.
+    /// The number of `width` bytes at `at`.
     #[inline]
     pub(crate) fn number(&self, at: usize, width: usize) -> Result<u64> {
         let from = at.saturating_mul(width);
-        Ok(number(self.bytes(from..from.saturating_add(width))?))
+        let bytes = self.bytes(from..from.saturating_add(width))?;
+        if bytes.len() < width {
+            return Err(self.file.corrupt("is damaged: a number lies outside of its section"));
+        }
+        Ok(number(bytes))
     }
 }

@@ -11,7 +11,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::error::Result;
-use crate::index::build::SortedKeys;
+use crate::index::segment::SortedKeys;
 use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::index::segment::packed::BitWriter;
 use crate::kernel::word_at;
@@ -43,7 +43,7 @@ fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
 fn unbounded_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     use std::cmp::Reverse;
     let mut lengths = [0; SYMBOLS];
-    // The rarest two become one, again and again; everything in them gets one bit longer.
+    // The rarest two become one, again and again; every code in them gets one bit longer.
     let mut heap: BinaryHeap<Reverse<(u64, Vec<usize>)>> =
         (0..SYMBOLS).filter(|&at| counts[at] > 0).map(|at| Reverse((counts[at], vec![at]))).collect();
     if let (1, Some(Reverse((_, only)))) = (heap.len(), heap.peek()) {
@@ -78,10 +78,10 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [(u64, u32); SYMBOLS] {
 pub(crate) fn write<W: Write>(table: usize, keys: &impl SortedKeys, out: &mut SegmentWriter<W>) -> Result<()> {
     let mut counts = [0u64; SYMBOLS];
     let mut before = None;
-    keys.each(&mut |keys| {
+    keys.visit(&mut |keys| {
         for &key in keys {
             if let Some(before) = before.replace(key) {
-                counts[place(before, key)] += 1;
+                counts[place(before, key) as usize] += 1;
             }
         }
         Ok(())
@@ -102,8 +102,8 @@ pub(crate) fn write<W: Write>(table: usize, keys: &impl SortedKeys, out: &mut Se
     };
     let mut put = |key: u64| {
         let h = if row == 0 { 0 } else { place(before, key) };
-        let (code, length) = codes[h];
-        let needed = length as usize + h;
+        let (code, length) = codes[h as usize];
+        let needed = (length + h) as usize;
         if row == 0 || bits + needed > BLOCK * 8 {
             if row > 0 {
                 end(&mut block, before)?;
@@ -113,14 +113,14 @@ pub(crate) fn write<W: Write>(table: usize, keys: &impl SortedKeys, out: &mut Se
             bits = 64;
         } else {
             block.put(code, length);
-            block.put(key & ((1 << h) - 1), u32::try_from(h).unwrap_or(0));
+            block.put(key & ((1 << h) - 1), h);
             bits += needed;
         }
         before = key;
         row += 1;
         Ok(())
     };
-    keys.each(&mut |keys| keys.iter().try_for_each(|&key| put(key)))?;
+    keys.visit(&mut |keys| keys.iter().try_for_each(|&key| put(key)))?;
     if row > 0 {
         end(&mut block, before)?;
     }
@@ -131,11 +131,11 @@ pub(crate) fn write<W: Write>(table: usize, keys: &impl SortedKeys, out: &mut Se
 }
 
 /// The place of the highest bit in which two different keys differ.
-fn place(before: u64, key: u64) -> usize {
-    (before ^ key).checked_ilog2().unwrap_or(0) as usize
+fn place(before: u64, key: u64) -> u32 {
+    (before ^ key).ilog2()
 }
 
-/// A table that is asked.
+/// A table for queries.
 pub(crate) struct HuffmanTable {
     /// Symbol and length for the next bits; length 0 where the code is longer than that.
     short: Vec<(u8, u8)>,
@@ -157,13 +157,13 @@ impl HuffmanTable {
             && first.len() == (blocks + 1) * 4
             && block.len() == blocks * BLOCK
             && first.number(blocks, 4)? == u64::from(rows);
-        if !fits {
-            return Err(file.bad(format!("is damaged: the parts of table {table} do not fit together")));
-        }
+        let Some(block_count) = u32::try_from(blocks).ok().filter(|_| fits) else {
+            return Err(file.corrupt(format!("is damaged: the parts of table {table} do not fit together")));
+        };
         let mut lengths = [0; SYMBOLS];
         lengths.copy_from_slice(code.bytes(0..SYMBOLS)?);
         if lengths.iter().any(|&length| u32::from(length) > LONGEST) {
-            return Err(file.bad(format!("is damaged: the code of table {table} is too long")));
+            return Err(file.corrupt(format!("is damaged: the code of table {table} is too long")));
         }
         let (mut short, mut long) = (vec![(0, 0); 1 << PEEK], Vec::new());
         for (symbol, (code, length)) in (0u8..).zip(codes(&lengths)) {
@@ -171,15 +171,12 @@ impl HuffmanTable {
                 long.push((code, length, symbol));
             } else if length > 0 {
                 for rest in 0..1usize << (PEEK - length) {
-                    let at = usize::try_from(code).unwrap_or(0) | rest << length;
-                    if let Some(entry) = short.get_mut(at) {
-                        *entry = (symbol, lengths[usize::from(symbol)]);
-                    }
+                    let at = usize::try_from(code).expect("no longer than its length") | rest << length;
+                    short[at] = (symbol, lengths[usize::from(symbol)]);
                 }
             }
         }
-        let blocks = u32::try_from(blocks).unwrap_or(u32::MAX);
-        Ok(HuffmanTable { short, long, blocks, key, first, block })
+        Ok(HuffmanTable { short, long, blocks: block_count, key, first, block })
     }
 
     fn key_of(&self, block: u32) -> Result<u64> {
@@ -187,7 +184,7 @@ impl HuffmanTable {
     }
 
     fn first_of(&self, block: u32) -> Result<u32> {
-        Ok(u32::try_from(self.first.number(block as usize, 4)?).unwrap_or(u32::MAX))
+        Ok(u32::try_from(self.first.number(block as usize, 4)?).expect("four bytes"))
     }
 
     /// The first block whose last key is not below `key`: by interpolation, as keys are close to
@@ -202,7 +199,8 @@ impl HuffmanTable {
             } else {
                 u128::from(to - from) / 2
             };
-            let at = from + u32::try_from(share).unwrap_or(0).min(to - from - 1);
+            // `low` is below the key and `high` is not, so that the share is less than the whole.
+            let at = from + u32::try_from(share).expect("a number of blocks");
             let found = self.key_of(at)?;
             if found < key {
                 (from, low) = (at + 1, found);
@@ -214,7 +212,7 @@ impl HuffmanTable {
         Ok(from)
     }
 
-    /// Tells `found` of the rows whose first `prefix` bits are those of `probe` and that differ from
+    /// Visits the rows whose first `prefix` bits are those of `probe` and that differ from
     /// `query` in at most `radius` bits.
     pub(crate) fn near(
         &self,
@@ -222,7 +220,7 @@ impl HuffmanTable {
         prefix: u32,
         query: u64,
         radius: u32,
-        found: &mut impl FnMut(u32, u64),
+        visit: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
         let rest = u64::MAX.unbounded_shr(prefix);
         let (from, to) = (probe & !rest, probe | rest);
@@ -235,7 +233,7 @@ impl HuffmanTable {
             for block in first..=last {
                 self.decode_block(block, &mut |row, key| {
                     if (from..=to).contains(&key) && (key ^ query).count_ones() <= radius {
-                        found(row, key);
+                        visit(row, key);
                     }
                     key <= to
                 })?;
@@ -248,7 +246,7 @@ impl HuffmanTable {
             let probe = from | value;
             let differing = ((probe ^ query) & !(rest >> 1)).count_ones();
             if differing <= radius {
-                self.near(probe, prefix + 1, query, radius, found)?;
+                self.near(probe, prefix + 1, query, radius, visit)?;
             }
         }
         Ok(())
@@ -290,15 +288,15 @@ impl HuffmanTable {
         Ok(())
     }
 
-    /// Tells of the rows of a block until told to stop.
-    fn decode_block(&self, block: u32, tell: &mut impl FnMut(u32, u64) -> bool) -> Result<()> {
+    /// Visits the rows of a block while `visit` says to go on.
+    fn decode_block(&self, block: u32, visit: &mut impl FnMut(u32, u64) -> bool) -> Result<()> {
         let from = block as usize * BLOCK;
         let bytes = self.block.bytes(from..from + BLOCK)?;
         let rows = self.first_of(block)?..self.first_of(block + 1)?;
         let mut bits = BitReader { bytes, bit: 0 };
         let mut key = bits.take(64);
         for row in rows {
-            if !tell(row, key) {
+            if !visit(row, key) {
                 break;
             }
             if bits.bit >= BLOCK * 8 {
@@ -325,7 +323,7 @@ impl HuffmanTable {
                 return symbol;
             }
         }
-        bits.bit = usize::MAX / 2; // no code: the end of a damaged block
+        bits.bit = usize::MAX / 2; // not a code: the end of a damaged block
         0
     }
 }

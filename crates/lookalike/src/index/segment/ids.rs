@@ -7,17 +7,17 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::names::named;
 use crate::spill::{Scratch, Spill};
 
-/// What a row is called.
+/// The id of a row.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Id {
-    /// By a number.
+    /// A number.
     Number(u64),
-    /// By a text.
+    /// A text.
     Text(Arc<str>),
 }
 
@@ -46,7 +46,7 @@ impl From<&str> for Id {
 }
 
 named! {
-    /// What the ids of an index are.
+    /// What kind of ids an index has.
     pub enum IdKind {
         /// Whole numbers, a few bytes each
         Number = "number",
@@ -56,7 +56,7 @@ named! {
 }
 
 impl Id {
-    /// What it is.
+    /// The kind it is of.
     #[must_use]
     pub fn kind(&self) -> IdKind {
         match self {
@@ -66,7 +66,7 @@ impl Id {
     }
 }
 
-/// Ids that wait for their place: 8 bytes each stand for them while rows are sorted.
+/// Ids that wait for their place: 8 bytes stand for each of them while rows are sorted.
 pub(crate) enum PendingIds {
     Numbers {
         largest: u64,
@@ -76,22 +76,23 @@ pub(crate) enum PendingIds {
 }
 
 /// Bytes of a text that are read at once; most are shorter.
-const READ: u64 = 124;
+const READ_BYTES: u64 = 124;
 /// Bytes that are collected before they are written.
-const WRITE: usize = 64 << 10;
+const WRITE_BYTES: usize = 64 << 10;
 
 impl PendingIds {
     pub(crate) fn new(kind: IdKind, directory: &Path, memory_bytes: u64) -> PendingIds {
         match kind {
             IdKind::Number => PendingIds::Numbers { largest: 0 },
             IdKind::Text => {
+                // More than the address space is no limit.
                 let limit = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
                 PendingIds::Texts(Spill::new(directory.join("ids"), limit))
             }
         }
     }
 
-    /// Takes an id; gives what stands for it.
+    /// Takes an id; returns what stands for it.
     pub(crate) fn put(&mut self, id: &Id) -> Result<u64> {
         match (self, id) {
             (PendingIds::Numbers { largest }, Id::Number(number)) => {
@@ -100,65 +101,59 @@ impl PendingIds {
             }
             (PendingIds::Texts(texts), id) => {
                 let text = id.to_string();
-                let at = texts.append(&u32::try_from(text.len()).unwrap_or(u32::MAX).to_le_bytes())?;
+                let length = u32::try_from(text.len())
+                    .map_err(|_| Error::invalid("id", format!("of {} bytes", text.len()), "must be below 4 GiB"))?;
+                let at = texts.append(&length.to_le_bytes())?;
                 texts.append(text.as_bytes())?;
                 Ok(at)
             }
             (PendingIds::Numbers { .. }, Id::Text(text)) => {
-                Err(crate::error::Error::Usage(format!("'{text}' is no number, and the ids of this index are numbers")))
+                Err(Error::internal(format!("the id '{text}' was not checked: the ids of this index are numbers")))
             }
         }
     }
 
-    /// Bytes a number takes, or none for texts.
-    fn number_width(&self) -> Option<usize> {
-        match self {
-            PendingIds::Numbers { largest } => Some(bytes_of(*largest)),
-            PendingIds::Texts(_) => None,
-        }
-    }
-
-    /// Writes ids in the order in which `each` tells what stands for them.
+    /// Writes ids in the order in which `visit_all` visits what stands for them; returns the bytes of a number.
     pub(crate) fn write<W: Write>(
         &mut self,
         name: &str,
         count: u64,
-        each: impl FnOnce(&mut dyn FnMut(u64) -> Result<()>) -> Result<()>,
+        visit_all: impl FnOnce(&mut dyn FnMut(u64) -> Result<()>) -> Result<()>,
         directory: &Path,
         out: &mut SegmentWriter<W>,
     ) -> Result<usize> {
         out.begin(name)?;
-        if let Some(width) = self.number_width() {
-            let mut bytes = Vec::with_capacity(WRITE + 8);
-            each(&mut |id| {
-                bytes.extend_from_slice(&id.to_le_bytes()[..width]);
-                if bytes.len() >= WRITE {
-                    out.write(&bytes)?;
-                    bytes.clear();
-                }
-                Ok(())
-            })?;
-            out.write(&bytes)?;
-            return Ok(width);
-        }
-        let PendingIds::Texts(texts) = self else { return Ok(0) };
+        let texts = match self {
+            PendingIds::Texts(texts) => texts,
+            PendingIds::Numbers { largest } => {
+                let width = bytes_of(*largest);
+                let mut bytes = Vec::with_capacity(WRITE_BYTES + 8);
+                visit_all(&mut |id| {
+                    bytes.extend_from_slice(&id.to_le_bytes()[..width]);
+                    if bytes.len() >= WRITE_BYTES {
+                        out.write(&bytes)?;
+                        bytes.clear();
+                    }
+                    Ok(())
+                })?;
+                out.write(&bytes)?;
+                return Ok(width);
+            }
+        };
         texts.finish()?;
         let (mut scratch, mut position) = (Scratch::default(), 0u64);
         // Segments that are made in memory have no directory.
         let limit = if directory.as_os_str().is_empty() { usize::MAX } else { 64 << 20 };
         let mut offsets = Spill::<u64>::new(directory.join("id-offsets"), limit);
         offsets.append(&[0])?;
-        each(&mut |at| {
-            let mut bytes = texts.read(at..(at + 4 + READ).min(texts.len()), &mut scratch)?;
-            let mut length = [0; 4];
-            length.copy_from_slice(bytes.get(..4).unwrap_or(&[0; 4]));
-            let length = u64::from(u32::from_le_bytes(length));
-            if length > READ {
-                bytes = texts.read(at..at + 4 + length, &mut scratch)?;
+        visit_all(&mut |at| {
+            let mut bytes = texts.read(at..(at + 4 + READ_BYTES).min(texts.len()), &mut scratch)?;
+            let length = u32::from_le_bytes(*bytes.first_chunk().expect("every text follows its length"));
+            if u64::from(length) > READ_BYTES {
+                bytes = texts.read(at..at + 4 + u64::from(length), &mut scratch)?;
             }
-            let text = bytes.get(4..4 + usize::try_from(length).unwrap_or(0)).unwrap_or_default();
-            out.write(text)?;
-            position += length;
+            out.write(&bytes[4..4 + length as usize])?;
+            position += u64::from(length);
             offsets.append(&[position])?;
             Ok(())
         })?;
@@ -185,6 +180,7 @@ fn bytes_of(largest: u64) -> usize {
 
 /// The ids of a segment.
 pub(crate) struct Ids {
+    file: Arc<SegmentFile>,
     kind: IdKind,
     width: usize,
     ids: Section,
@@ -193,26 +189,33 @@ pub(crate) struct Ids {
 
 impl Ids {
     pub(crate) fn open(file: &Arc<SegmentFile>, name: &str, kind: IdKind, width: usize, rows: u64) -> Result<Ids> {
-        let ids = Ids { kind, width, ids: file.section(name), offsets: file.section(&format!("{name}-offset")) };
+        let offsets = file.section(&format!("{name}-offset"));
+        let ids = Ids { file: Arc::clone(file), kind, width, ids: file.section(name), offsets };
         let (numbers, count) = match kind {
             IdKind::Number => (&ids.ids, rows),
             IdKind::Text => (&ids.offsets, rows.saturating_add(1)),
         };
         if !(1..=8).contains(&width) || Some(numbers.len() as u64) != count.checked_mul(width as u64) {
-            return Err(file.bad("is damaged: the ids are not as many as the rows"));
+            return Err(file.corrupt("is damaged: the ids are not as many as the rows"));
         }
         Ok(ids)
     }
 
     pub(crate) fn get(&self, row: u64) -> Result<Id> {
-        let at = usize::try_from(row).unwrap_or(usize::MAX);
+        let at = usize::try_from(row).expect("a segment has fewer than 2^32 rows");
         match self.kind {
             IdKind::Number => Ok(Id::Number(self.ids.number(at, self.width)?)),
             IdKind::Text => {
-                let offset =
-                    |at: usize| Ok(usize::try_from(self.offsets.number(at, self.width)?).unwrap_or(usize::MAX));
-                let (from, to): (usize, usize) = (offset(at)?, offset(at + 1)?);
-                Ok(Id::Text(String::from_utf8_lossy(self.ids.bytes(from..to)?).into()))
+                let (from, to) = (self.offsets.number(at, self.width)?, self.offsets.number(at + 1, self.width)?);
+                let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
+                let range = range.filter(|&(from, to)| from <= to && to <= self.ids.len());
+                let Some((from, to)) = range else {
+                    return Err(self.file.corrupt("is damaged: an id lies outside of the ids"));
+                };
+                match std::str::from_utf8(self.ids.bytes(from..to)?) {
+                    Ok(text) => Ok(Id::from(text)),
+                    Err(_) => Err(self.file.corrupt("is damaged: an id is not UTF-8")),
+                }
             }
         }
     }

@@ -14,13 +14,17 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::index::build::planner::{self, Budget};
 use crate::index::segment::file::{Section, SegmentFile};
 use crate::index::segment::huffman::HuffmanTable;
 use crate::index::segment::ids::{Id, IdKind, Ids};
 use crate::index::segment::packed::{PackedShape, PackedTable, ProbeScratch};
 use crate::names::named;
-use crate::plan::design::{Cut, Design};
+use crate::plan::design::{Cut, Design, MOST_RADIUS};
+
+/// Keys in ascending order, some at a time, as often as wanted.
+pub(crate) trait SortedKeys {
+    fn visit(&self, visit: &mut dyn FnMut(&[u64]) -> Result<()>) -> Result<()>;
+}
 
 named! {
     /// How the keys of a table are stored.
@@ -40,7 +44,7 @@ impl TableCodec {
     pub const ALL: [TableCodec; 3] = [TableCodec::Raw, TableCodec::Huffman, TableCodec::EliasFano];
 }
 
-/// What the footer of a segment says of it.
+/// What the footer of a segment says about it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SegmentMeta {
     pub(crate) config: String,
@@ -63,7 +67,7 @@ enum SegmentTable {
     Huffman(HuffmanTable),
 }
 
-/// A segment that is asked.
+/// A segment for queries.
 pub(crate) struct Segment {
     pub(crate) meta: SegmentMeta,
     pub(crate) design: Design,
@@ -89,11 +93,8 @@ pub(crate) struct Hit {
     pub(crate) row: Option<u32>,
 }
 
-/// Numbers that are searched without looking at checksums in between.
+/// Numbers that are searched without checking checksums in between.
 const NARROW: usize = 4096;
-
-/// The most bits that a radius may have.
-pub const MOST_RADIUS: u32 = 10;
 
 impl Segment {
     /// Maps the segment at `path`.
@@ -102,7 +103,7 @@ impl Segment {
         Segment::new(file, meta)
     }
 
-    /// Takes bytes for a segment.
+    /// Opens a segment that is in memory.
     pub(crate) fn in_memory(bytes: Vec<u8>) -> Result<Segment> {
         let (file, meta) = SegmentFile::in_memory(bytes)?;
         Segment::new(file, meta)
@@ -114,17 +115,17 @@ impl Segment {
         } else {
             Err(format!("radius {} is beyond {MOST_RADIUS}", meta.radius))
         };
-        let design = design.map_err(|reason| file.bad(format!("has a design that makes no sense: {reason}")))?;
+        let design = design.map_err(|reason| file.corrupt(format!("has a design that makes no sense: {reason}")))?;
         let fingerprints = u32::try_from(meta.fingerprints).ok().filter(|_| meta.rows <= u64::from(u32::MAX));
         let Some(fingerprints) = fingerprints.filter(|_| meta.fingerprints <= meta.rows) else {
-            return Err(file.bad("is damaged: the numbers of rows and fingerprints make no sense"));
+            return Err(file.corrupt("is damaged: the numbers of rows and fingerprints make no sense"));
         };
         let mut tables = Vec::new();
         for (number, shape) in design.tables().iter().enumerate() {
             let table = match (meta.codec, meta.shapes.get(number)) {
                 (TableCodec::Huffman, _) => SegmentTable::Huffman(HuffmanTable::open(&file, number, fingerprints)?),
                 (_, Some(&packed)) => SegmentTable::Packed(PackedTable::open(&file, number, packed, fingerprints)?),
-                (_, None) => return Err(file.bad(format!("is damaged: table {number} is missing"))),
+                (_, None) => return Err(file.corrupt(format!("is damaged: table {number} is missing"))),
             };
             tables.push((table, shape.patterns()));
         }
@@ -132,21 +133,21 @@ impl Segment {
         let (repeated, more) = (file.section("repeated"), file.section("repeated-more"));
         let length = meta.repeated.checked_mul(4);
         if [&repeated, &more].iter().any(|section| Some(section.len() as u64) != length) {
-            return Err(file.bad("is damaged: repeated fingerprints are not as many as it says"));
+            return Err(file.corrupt("is damaged: repeated fingerprints are not as many as it says"));
         }
         let mut deleted: HashMap<u64, HashSet<Id>> = HashMap::new();
         if meta.deleted > 0 {
             let section = file.section("deleted");
             let deleted_ids = Ids::open(&file, "deleted-id", meta.ids, meta.deleted_width, meta.deleted)?;
             if Some(section.len() as u64) != meta.deleted.checked_mul(8) {
-                return Err(file.bad("is damaged: deleted rows are not as many as their ids"));
+                return Err(file.corrupt("is damaged: deleted rows are not as many as their ids"));
             }
             let mut bytes = 0;
             for at in 0..section.len() / 8 {
                 let id = deleted_ids.get(at as u64)?;
                 bytes += if let Id::Text(text) = &id { text.len() as u64 } else { 0 };
                 if bytes > 3 * file.length() {
-                    return Err(file.bad("is damaged: the ids of deleted rows lie upon one another"));
+                    return Err(file.corrupt("is damaged: the ids of deleted rows overlap"));
                 }
                 deleted.entry(section.number(at, 8)?).or_default().insert(id);
             }
@@ -160,28 +161,29 @@ impl Segment {
 
     /// Different fingerprints.
     pub(crate) fn fingerprints(&self) -> u32 {
-        u32::try_from(self.meta.fingerprints).unwrap_or(u32::MAX)
+        u32::try_from(self.meta.fingerprints).expect("checked when it was opened")
     }
 
-    /// Appends everything within `radius`, each once; with `is_any`, at least one of it.
+    /// Whether there is a file, and not only memory.
+    pub(crate) fn is_in_file(&self) -> bool {
+        self.file.is_mapped()
+    }
+
+    /// The name of the file, if there is one.
+    pub(crate) fn file_name(&self) -> Option<String> {
+        let name = self.file.path().file_name().filter(|_| self.is_in_file());
+        name.map(|name| name.to_string_lossy().into_owned())
+    }
+
+    /// Appends everything within `radius`, which the design must serve, each once; with `is_any`, at least one of it.
     pub(crate) fn near(
         &self,
         query: u64,
         radius: u32,
         is_any: bool,
-        room: &mut ProbeScratch,
+        scratch: &mut ProbeScratch,
         hits: &mut Vec<Hit>,
     ) -> Result<()> {
-        if radius > self.design.radius() {
-            let design = planner::choose(self.meta.fingerprints, radius, Budget::default())?.design;
-            return Err(Error::Usage(format!(
-                "radius {radius} is more than the {} that the tables of {} serve; build the index again with --radius {radius} (which would take the design {}, {} tables)",
-                self.design.radius(),
-                self.file.path().display(),
-                design.cut(),
-                design.tables().len()
-            )));
-        }
         let before = hits.len();
         for (number, shape) in self.design.tables().iter().enumerate() {
             let mut found = |row: u32, difference: u64| {
@@ -191,7 +193,7 @@ impl Segment {
                     row: (number == 0).then_some(row),
                 });
             };
-            self.probe(number, shape.permute(query), radius, room, &mut found)?;
+            self.probe(number, shape.permute(query), radius, scratch, &mut found)?;
             if is_any && hits.len() > before {
                 return Ok(());
             }
@@ -199,30 +201,30 @@ impl Segment {
         Ok(())
     }
 
-    /// Pairs of a query and a fingerprint within `radius`, each once, in no order. The queries are asked in the order
-    /// of each table, so that those with the same bucket find it in the cache.
+    /// Pairs of a query and a fingerprint within `radius`, each once, in no order. Each table is probed in its own order,
+    /// so that queries with the same bucket find it in the cache.
     pub(crate) fn near_many(&self, queries: &[u64], radius: u32) -> Result<Vec<(u64, u64)>> {
         let mut all = Vec::new();
         for (number, shape) in self.design.tables().iter().enumerate() {
             let mut keys: Vec<u64> = queries.iter().map(|&query| shape.permute(query)).collect();
             keys.par_sort_unstable();
-            let ask = |keys: &[u64]| -> Result<Vec<(u64, u64)>> {
-                let (mut room, mut pairs) = (ProbeScratch::default(), Vec::new());
+            let probe_all = |keys: &[u64]| -> Result<Vec<(u64, u64)>> {
+                let (mut scratch, mut pairs) = (ProbeScratch::default(), Vec::new());
                 for &key in keys {
                     let query = shape.restore(key);
-                    self.probe(number, key, radius, &mut room, &mut |_, difference| {
+                    self.probe(number, key, radius, &mut scratch, &mut |_, difference| {
                         pairs.push((query, query ^ difference));
                     })?;
                 }
                 Ok(pairs)
             };
-            let pairs = keys.par_chunks(1 << 14).map(ask).collect::<Result<Vec<Vec<(u64, u64)>>>>()?;
+            let pairs = keys.par_chunks(1 << 14).map(probe_all).collect::<Result<Vec<Vec<(u64, u64)>>>>()?;
             all.extend(pairs.into_iter().flatten());
         }
         Ok(all)
     }
 
-    /// Tells of everything within `radius` of a key of table `number` that no earlier table finds: its row in the table,
+    /// Visits everything within `radius` of a key of table `number` that no earlier table finds: its row in the table,
     /// and the difference.
     #[inline]
     fn probe(
@@ -230,8 +232,8 @@ impl Segment {
         number: usize,
         key: u64,
         radius: u32,
-        room: &mut ProbeScratch,
-        tell: &mut impl FnMut(u32, u64),
+        scratch: &mut ProbeScratch,
+        visit: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
         let shape = &self.design.tables()[number];
         let (table, patterns) = &self.tables[number];
@@ -245,11 +247,11 @@ impl Segment {
                 }
                 let difference = shape.restore(near ^ key);
                 if self.design.first_table(difference) == Some(number) {
-                    tell(row, difference);
+                    visit(row, difference);
                 }
             };
             match table {
-                SegmentTable::Packed(table) => table.near(probe, key, radius, room, &mut found)?,
+                SegmentTable::Packed(table) => table.near(probe, key, radius, scratch, &mut found)?,
                 SegmentTable::Huffman(table) => table.near(probe, shape.prefix, key, radius, &mut found)?,
             }
         }
@@ -258,10 +260,10 @@ impl Segment {
 
     /// The row of a fingerprint.
     pub(crate) fn find(&self, fingerprint: u64) -> Result<Option<u32>> {
-        match self.tables.first() {
-            Some((SegmentTable::Packed(table), _)) => table.find(fingerprint),
-            Some((SegmentTable::Huffman(table), _)) => table.find(fingerprint),
-            None => Ok(None),
+        // Table 0 has the bits as they are.
+        match &self.tables[0].0 {
+            SegmentTable::Packed(table) => table.find(fingerprint),
+            SegmentTable::Huffman(table) => table.find(fingerprint),
         }
     }
 
@@ -271,7 +273,7 @@ impl Segment {
             Some(row) => row,
             None => match self.find(hit.fingerprint)? {
                 Some(row) => row,
-                None => return Err(self.file.bad("is damaged: its tables hold different fingerprints")),
+                None => return Err(self.file.corrupt("is damaged: its tables hold different fingerprints")),
             },
         };
         self.positions_of(row)
@@ -280,7 +282,7 @@ impl Segment {
     /// Where the ids of a row are.
     pub(crate) fn positions_of(&self, row: u32) -> Result<Range<u64>> {
         // The first repeated fingerprint that is not before this one.
-        let count = usize::try_from(self.meta.repeated).unwrap_or(usize::MAX);
+        let count = self.repeated.len() / 4;
         let (mut from, mut to) = (0, count);
         while to - from > NARROW {
             let middle = from.midpoint(to);
@@ -299,7 +301,7 @@ impl Segment {
     /// Appends the fingerprints with several rows.
     pub(crate) fn repeated_fingerprints(&self, fingerprints: &mut Vec<u64>) -> Result<()> {
         let (mut keys, mut from, mut next) = (Vec::new(), 0, 0);
-        let count = usize::try_from(self.meta.repeated).unwrap_or(usize::MAX);
+        let count = self.repeated.len() / 4;
         while from < self.fingerprints() && next < count {
             let to = from.saturating_add(1 << 16).min(self.fingerprints());
             keys.clear();
@@ -329,15 +331,14 @@ impl Segment {
     }
 
     pub(crate) fn decode_table(&self, table: usize, rows: Range<u32>, keys: &mut Vec<u64>) -> Result<()> {
-        match self.tables.get(table) {
-            Some((SegmentTable::Packed(table), _)) => table.decode(rows, keys),
-            Some((SegmentTable::Huffman(table), _)) => table.decode(rows, keys),
-            None => Ok(()),
+        match &self.tables[table].0 {
+            SegmentTable::Packed(table) => table.decode(rows, keys),
+            SegmentTable::Huffman(table) => table.decode(rows, keys),
         }
     }
 
-    /// Tells of every row: fingerprint and id.
-    pub(crate) fn for_each_row(&self, mut tell: impl FnMut(u64, Id) -> Result<()>) -> Result<()> {
+    /// Visits every row: fingerprint and id.
+    pub(crate) fn for_each_row(&self, mut visit: impl FnMut(u64, Id) -> Result<()>) -> Result<()> {
         let (mut keys, mut from) = (Vec::new(), 0);
         while from < self.fingerprints() {
             let to = from.saturating_add(1 << 16).min(self.fingerprints());
@@ -345,7 +346,7 @@ impl Segment {
             self.decode(from..to, &mut keys)?;
             for (row, &key) in (from..to).zip(&keys) {
                 for position in self.positions_of(row)? {
-                    tell(key, self.id(position)?)?;
+                    visit(key, self.id(position)?)?;
                 }
             }
             from = to;
@@ -360,40 +361,41 @@ impl Segment {
         if !errors.is_empty() {
             return errors;
         }
-        let mut wrong = |reason: String| errors.push(self.file.bad(reason));
+        let wrong = |reason: String| self.file.corrupt(reason);
         if let Some(gap) = self.design.gap() {
-            wrong(format!("has a design that misses fingerprints which differ in the bits {gap:?}"));
+            errors.push(wrong(format!("has a design that misses fingerprints which differ in the bits {gap:?}")));
         }
         let mut sums = Vec::new();
         for number in 0..self.tables.len() {
             match self.check_table(number) {
                 Ok((rows, sum)) if rows == self.meta.fingerprints => sums.push(sum),
                 Ok((rows, _)) => {
-                    wrong(format!("has {rows} rows in table {number} instead of {}", self.meta.fingerprints));
+                    let reason = format!("has {rows} rows in table {number} instead of {}", self.meta.fingerprints);
+                    errors.push(wrong(reason));
                 }
-                Err(error) => wrong(error.to_string()),
+                Err(error) => errors.push(error),
             }
         }
         if sums.windows(2).any(|pair| pair[0] != pair[1]) {
-            wrong("has tables with different fingerprints".to_owned());
+            errors.push(wrong("has tables with different fingerprints".to_owned()));
         }
         let mut rows = 0;
         for row in 0..self.fingerprints() {
             match self.positions_of(row) {
                 Ok(positions) if positions.start == rows && positions.end > rows => rows = positions.end,
                 _ => {
-                    wrong(format!("has fingerprints without rows, from the {row}. on"));
+                    errors.push(wrong(format!("has fingerprints without rows, from number {row} on")));
                     break;
                 }
             }
         }
         if rows != self.meta.rows {
-            wrong(format!("has {} ids for {rows} rows", self.meta.rows));
+            errors.push(wrong(format!("has {} ids for {rows} rows", self.meta.rows)));
         }
         errors
     }
 
-    /// Rows of a table, and a number that depends on its fingerprints alone.
+    /// Rows of a table, and a number that depends on its fingerprints alone, not on their order.
     fn check_table(&self, number: usize) -> Result<(u64, u64)> {
         let shape = &self.design.tables()[number];
         let (mut keys, mut from, mut rows, mut sum, mut before) = (Vec::new(), 0, 0, 0u64, None);
@@ -403,7 +405,7 @@ impl Segment {
             self.decode_table(number, from..to, &mut keys)?;
             for &key in &keys {
                 if before.replace(key).is_some_and(|before| before >= key) {
-                    return Err(self.file.bad(format!("is out of order in table {number}, near row {rows}")));
+                    return Err(self.file.corrupt(format!("is out of order in table {number}, near row {rows}")));
                 }
                 rows += 1;
                 let mut state = shape.restore(key);

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::kernel::{Packed, WIDEST_PACKED, near_packed, word_at};
 
-/// How a key is cut: what the directory, the high and the low part have of it.
+/// How a key is cut into what the directory, the high part and the low part hold of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PackedShape {
     /// Bits of the directory.
@@ -27,9 +27,9 @@ pub struct PackedShape {
     pub low_bits: u32,
 }
 
-/// Keys behind an entry of the directory at the least, on average.
+/// Average number of keys per entry of the directory, at least.
 const LEAST_BUCKET: u64 = 64;
-/// Rows that are looked at one after the other; larger runs are divided by their bits.
+/// Rows that are scanned one after the other; larger runs are divided by their bits.
 const LONGEST_SCAN: u32 = 4096;
 /// Runs below this are not divided further.
 const LEAF: u32 = 512;
@@ -58,10 +58,15 @@ impl PackedShape {
     /// Bytes of a table.
     #[must_use]
     pub fn bytes(self, rows: u64) -> u64 {
+        self.part_bytes(rows).iter().sum()
+    }
+
+    /// Bytes of the directory, the high and the low parts.
+    fn part_bytes(self, rows: u64) -> [u64; 3] {
         let directory = ((1u64 << self.directory_bits) + 1) * 4;
         let high =
             if self.high_bits == 0 { 0 } else { (rows + (1u64 << (self.directory_bits + self.high_bits))).div_ceil(8) };
-        directory + high + Packed::bytes_for(rows, self.low_bits)
+        [directory, high, Packed::bytes_for(rows, self.low_bits)]
     }
 
     fn is_raw(self) -> bool {
@@ -201,7 +206,7 @@ impl BitWriter {
     #[inline]
     fn zeros_and_one(&mut self, zeros: u64) {
         if zeros < 64 {
-            self.put(1 << zeros, u32::try_from(zeros).unwrap_or(0) + 1);
+            self.put(1 << zeros, u32::try_from(zeros).expect("less than 64") + 1);
         } else {
             self.zeros(zeros);
             self.put(1, 1);
@@ -211,7 +216,7 @@ impl BitWriter {
     pub(crate) fn zeros(&mut self, mut count: u64) {
         while count > 0 {
             let now = count.min(64);
-            self.put(0, u32::try_from(now).unwrap_or(64));
+            self.put(0, u32::try_from(now).expect("at most 64"));
             count -= now;
         }
     }
@@ -225,7 +230,7 @@ impl BitWriter {
     }
 }
 
-/// A table that is asked.
+/// A table for queries.
 pub(crate) struct PackedTable {
     shape: PackedShape,
     rows: u32,
@@ -234,7 +239,7 @@ pub(crate) struct PackedTable {
     low: Section,
 }
 
-/// Buffers for what a query finds on its way.
+/// Buffers of a thread that probes tables.
 #[derive(Default)]
 pub(crate) struct ProbeScratch {
     rows: Vec<u32>,
@@ -253,45 +258,41 @@ impl PackedTable {
         let section = |name: &str| file.section(&format!("{name}.{table}"));
         let opened =
             PackedTable { shape, rows, directory: section("directory"), high: section("high"), low: section("low") };
-        let parts = [&opened.directory, &opened.high, &opened.low];
-        let length: u64 = parts.iter().map(|part| part.len() as u64).sum();
-        if !shape.makes_sense() || length != shape.bytes(u64::from(rows)) {
-            return Err(file.bad(format!("is damaged: table {table} is not as long as its shape says")));
+        let lengths = [&opened.directory, &opened.high, &opened.low].map(|part| part.len() as u64);
+        if !shape.makes_sense() || lengths != shape.part_bytes(u64::from(rows)) {
+            return Err(file.corrupt(format!("is damaged: table {table} is not as long as its shape says")));
         }
         Ok(opened)
     }
 
     fn bucket(&self, number: u64) -> Result<PackedBucket> {
-        let at = usize::try_from(number).unwrap_or(usize::MAX).saturating_mul(4);
-        let bytes = self.directory.bytes(at..at.saturating_add(8))?;
-        let entry = |at: usize| {
-            let mut word = [0; 4];
-            word.copy_from_slice(bytes.get(at..at + 4).unwrap_or(&[0; 4]));
-            u32::from_le_bytes(word).min(self.rows)
-        };
-        let (start, end) = (entry(0), entry(4));
+        let at = to_usize(number * 4);
+        // The directory has one more entry than there are buckets: checked when it was opened.
+        let (entries, _) = self.directory.bytes(at..at + 8)?.as_chunks::<4>();
+        let entry = |at: usize| u32::from_le_bytes(entries[at]).min(self.rows);
+        let (start, end) = (entry(0), entry(1));
         Ok(PackedBucket { number, rows: start..end.max(start) })
     }
 
     /// The low parts, as far as `rows` need them.
     fn lows(&self, rows: &Range<u32>) -> Result<Packed<'_>> {
         let width = u64::from(self.shape.low_bits);
-        let byte = |row: u64| usize::try_from(row * width / 8).unwrap_or(usize::MAX);
-        // The checks of both ends are those of all that is read; groups of eight are read whole.
+        let byte = |row: u64| to_usize(row * width / 8);
+        // Groups of eight are read whole, and the last one together with some bytes behind it.
         let from = byte(u64::from(rows.start) / 8 * 8);
-        let to = byte(u64::from(rows.end).next_multiple_of(8)).saturating_add(64);
+        let to = byte(u64::from(rows.end).next_multiple_of(8)) + 64;
         Ok(Packed::new(self.low.whole_checked_at(from..to)?, self.shape.low_bits))
     }
 
-    /// Tells `found` the row and the key of everything in the bucket of `probe` whose key differs from
+    /// Visits the row and the key of everything in the bucket of `probe` whose key differs from
     /// `query` in at most `radius` bits.
     pub(crate) fn near(
         &self,
         probe: u64,
         query: u64,
         radius: u32,
-        room: &mut ProbeScratch,
-        found: &mut impl FnMut(u32, u64),
+        scratch: &mut ProbeScratch,
+        visit: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
         let bucket = self.bucket(self.shape.bucket_of(probe))?;
         if bucket.rows.is_empty() {
@@ -299,32 +300,32 @@ impl PackedTable {
         }
         let lows = self.lows(&bucket.rows)?;
         let low = query & self.shape.low_mask();
-        room.rows.clear();
+        scratch.rows.clear();
         if bucket.rows.end - bucket.rows.start <= LONGEST_SCAN {
-            near_packed(lows, bucket.rows.clone(), low, radius, &mut room.rows);
-            return self.resolve(&bucket, lows, query, radius, &room.rows, found);
+            near_packed(lows, bucket.rows.clone(), low, radius, &mut scratch.rows);
+            return self.resolve(&bucket, lows, query, radius, &scratch.rows, visit);
         }
         // A crowd: first by the high part, then by the bits of the low part, which is sorted.
-        room.slots.clear();
+        scratch.slots.clear();
         let high = self.shape.high_of(query);
         if self.shape.high_bits == 0 {
-            room.slots.push((0, bucket.rows.clone()));
+            scratch.slots.push((0, bucket.rows.clone()));
         } else {
-            let slots = &mut room.slots;
+            let slots = &mut scratch.slots;
             self.walk(&bucket, |value, rows| {
                 if (value ^ high).count_ones() <= radius {
                     slots.push((value, rows));
                 }
             })?;
         }
-        for (value, rows) in std::mem::take(&mut room.slots) {
-            room.rows.clear();
+        for (value, rows) in std::mem::take(&mut scratch.slots) {
+            scratch.rows.clear();
             let budget = if self.shape.high_bits == 0 { radius } else { radius - (value ^ high).count_ones() };
-            divide(lows, rows, self.shape.low_bits, (low, budget), budget, &mut room.rows);
-            for &row in &room.rows {
+            divide(lows, rows, self.shape.low_bits, (low, budget), budget, &mut scratch.rows);
+            for &row in &scratch.rows {
                 let key = self.shape.key(bucket.number, value, lows.get(row as usize));
                 if (key ^ query).count_ones() <= radius {
-                    found(row, key);
+                    visit(row, key);
                 }
             }
         }
@@ -339,7 +340,7 @@ impl PackedTable {
         query: u64,
         radius: u32,
         rows: &[u32],
-        found: &mut impl FnMut(u32, u64),
+        visit: &mut impl FnMut(u32, u64),
     ) -> Result<()> {
         if rows.is_empty() {
             return Ok(());
@@ -349,7 +350,7 @@ impl PackedTable {
             let value = if self.shape.high_bits == 0 { 0 } else { high.value_of(row - bucket.rows.start) };
             let key = self.shape.key(bucket.number, value, lows.get(row as usize));
             if (key ^ query).count_ones() <= radius {
-                found(row, key);
+                visit(row, key);
             }
         }
         Ok(())
@@ -360,15 +361,14 @@ impl PackedTable {
         let values = 1u64 << self.shape.high_bits;
         let from = u64::from(bucket.rows.start) + bucket.number * values;
         let to = u64::from(bucket.rows.end) + (bucket.number + 1) * values;
-        let byte = |bit: u64| usize::try_from(bit).unwrap_or(usize::MAX);
-        let bytes = self.high.bytes(byte(from / 8)..byte(to.div_ceil(8)))?;
-        Ok((bytes, byte(from % 8)))
+        let bytes = self.high.bytes(to_usize(from / 8)..to_usize(to.div_ceil(8)))?;
+        Ok((bytes, to_usize(from % 8)))
     }
 
-    /// Tells of every value of the high part that has rows.
-    fn walk(&self, bucket: &PackedBucket, mut tell: impl FnMut(u64, Range<u32>)) -> Result<()> {
+    /// Visits every value of the high part that has rows.
+    fn walk(&self, bucket: &PackedBucket, mut visit: impl FnMut(u64, Range<u32>)) -> Result<()> {
         if self.shape.high_bits == 0 {
-            tell(0, bucket.rows.clone());
+            visit(0, bucket.rows.clone());
             return Ok(());
         }
         let (bytes, offset) = self.high_bits(bucket)?;
@@ -383,7 +383,7 @@ impl PackedTable {
             bit += ones as usize;
             if ones < count {
                 if row > first {
-                    tell(value, first..row);
+                    visit(value, first..row);
                 }
                 (value, first) = (value + 1, row);
                 bit += 1;
@@ -434,11 +434,17 @@ impl PackedTable {
     }
 }
 
+/// A place in a table, which is in memory.
+#[inline]
+fn to_usize(place: u64) -> usize {
+    usize::try_from(place).expect("within the address space")
+}
+
 /// At most 64 bits from `bit` on, and how many.
 #[inline]
 fn bits_at(bytes: &[u8], bit: usize) -> (u64, u32) {
     let left = (bytes.len() - bit / 8).min(8) * 8 - bit % 8;
-    (word_at(bytes, bit / 8) >> (bit % 8), u32::try_from(left).unwrap_or(0))
+    (word_at(bytes, bit / 8) >> (bit % 8), u32::try_from(left).expect("at most 64"))
 }
 
 /// Reads the high parts of a bucket from front to back.
@@ -490,7 +496,7 @@ impl<'a> HighCursor<'a> {
             let inverse = !word & 1u64.unbounded_shl(bits).wrapping_sub(1);
             let zeros = inverse.count_ones();
             if self.zeros + u64::from(zeros) >= count {
-                let nth = u32::try_from(count - self.zeros - 1).unwrap_or(0);
+                let nth = u32::try_from(count - self.zeros - 1).expect("one of the zeros of a word");
                 let place = select(inverse, nth);
                 return self.ones + place - nth;
             }
@@ -522,7 +528,7 @@ fn partition(rows: Range<u32>, is_before: impl Fn(u32) -> bool) -> u32 {
 }
 
 /// Rows within `most` bits of `query` among sorted rows that agree in all but the last `bits` bits: half
-/// of them differ in the next bit, and that half is given up when nothing is left of the budget.
+/// of them differ in the next bit, and that half is left out when nothing is left of the budget.
 fn divide(lows: Packed<'_>, rows: Range<u32>, bits: u32, (query, most): (u64, u32), budget: u32, found: &mut Vec<u32>) {
     if rows.end - rows.start <= LEAF || bits == 0 {
         near_packed(lows, rows, query, most, found);
