@@ -14,6 +14,7 @@ use lookalike::index::{
     pages,
 };
 use lookalike::observe::Silent;
+use lookalike::report::index_plots::index_plots;
 use lookalike::size::format_bytes;
 use serde_json::json;
 
@@ -444,7 +445,7 @@ fn stats(arguments: &StatsArguments) -> Result<Ending> {
     let stats = index.stats()?;
     if let Some(directory) = &arguments.plots {
         fs::create_dir_all(directory).with_context(|| format!("{}: cannot create", directory.display()))?;
-        for (name, text) in stats.plots() {
+        for (name, text) in index_plots(&stats) {
             let path = directory.join(name);
             fs::write(&path, text).with_context(|| format!("{}: cannot write", path.display()))?;
         }

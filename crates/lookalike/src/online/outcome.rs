@@ -1,4 +1,4 @@
-//! What comes in and what goes out: a page that was read, and what was found out about it.
+//! What comes in and what goes out: a page that was read, and what the lookup found.
 
 use crate::index::StoredPage;
 use crate::page::RawPage;

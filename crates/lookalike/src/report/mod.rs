@@ -6,6 +6,7 @@
 pub mod comparison;
 pub mod diff;
 pub mod files;
+pub mod index_plots;
 pub(crate) mod plots;
 pub(crate) mod render;
 pub mod run;

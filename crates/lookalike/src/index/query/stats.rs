@@ -5,7 +5,6 @@ use serde::Serialize;
 use crate::error::Result;
 use crate::index::live::Index;
 use crate::names::Named;
-use crate::report::plots::{columns, standalone};
 
 /// Parts of the space of fingerprints that are counted: by the first bits.
 const SPACE_PARTS: usize = 1 << SPACE_BITS;
@@ -56,23 +55,6 @@ pub struct SegmentStats {
     /// Bytes per fingerprint and table.
     #[serde(rename = "bytes_a_row_and_table")]
     pub bytes_per_row_and_table: f64,
-}
-
-impl IndexStats {
-    /// The two plots of §4.2, as SVG files: a name and the text of each.
-    #[must_use]
-    pub fn plots(&self) -> [(&'static str, String); 2] {
-        let leading = "Leading 1-bits of the XOR of neighbouring fingerprints (Manku et al. 2007, figure 2a)";
-        let parts = "Different fingerprints in each 1/128 of the space (Manku et al. 2007, figure 2b)";
-        let first: Vec<u64> = self.leading_bits.iter().rev().copied().collect();
-        [
-            (
-                "leading-bits.svg",
-                standalone(leading, &columns(leading, "place of the leading 1-bit, from the highest", &first, 8)),
-            ),
-            ("buckets.svg", standalone(parts, &columns(parts, "1/128 of the space", &self.parts, 16))),
-        ]
-    }
 }
 
 /// Where the rows are: in memory, or in files.
