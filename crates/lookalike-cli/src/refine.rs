@@ -7,8 +7,8 @@ use anyhow::{Context, Result};
 use lookalike::config::{ClusterMode, Config, Method};
 use lookalike::error::Error;
 use lookalike::refine::{
-    Folded, Lists, Refiner, ResultFields, ResultList, SearchResult, StoredSketch, lists, sketch_lists, spread,
-    write_report,
+    Folded, Lists, Refiner, ResultFields, ResultList, RunCorpus, SearchResult, StoredSketch, lists, sketch_lists,
+    spread, write_report,
 };
 use serde_json::{Value, json};
 
@@ -48,8 +48,9 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
     if let Some(index) = index {
         return by_index(arguments, &refiner, &read, Path::new(index));
     }
-    let sketches = sketch_lists(&refiner, &read, &arguments.corpus, arguments.allow_missing, available_threads())
-        .with_context(|| arguments.results.display().to_string())?;
+    let corpus =
+        RunCorpus { inputs: &arguments.corpus, allow_missing: arguments.allow_missing, threads: available_threads() };
+    let sketches = sketch_lists(&refiner, &read, corpus)?;
     if let Some(path) = &arguments.write_sketches {
         return write_sketches(&refiner, &read, &sketches, path);
     }

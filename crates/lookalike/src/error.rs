@@ -290,6 +290,16 @@ impl Error {
     }
 }
 
+/// Names in a message: the first ten, one per line, and how many more there are.
+pub(crate) fn first_names<T: fmt::Display>(names: &[T]) -> String {
+    const NAMED: usize = 10;
+    let mut lines: Vec<String> = names.iter().take(NAMED).map(|name| format!("  {name}")).collect();
+    if names.len() > NAMED {
+        lines.push(format!("  … and {} more", names.len() - NAMED));
+    }
+    lines.join("\n")
+}
+
 fn at_line(line: Option<u64>) -> String {
     line.map(|line| format!("line {line}: ")).unwrap_or_default()
 }

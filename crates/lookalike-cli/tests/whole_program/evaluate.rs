@@ -223,7 +223,7 @@ fn a_person_judges_a_result() {
         pairs.push((attribute("data-left").to_owned(), attribute("data-right").to_owned()));
     }
     assert_eq!(pairs.len(), 30);
-    assert!(page.contains("the program sees:"));
+    assert!(page.contains("detected difference:"));
     // Whoever judges calls everything of the same name the same story.
     let name = |id: &str| id.rsplit('/').next().unwrap().to_owned();
     let lines: Vec<String> = pairs
@@ -286,5 +286,9 @@ fn a_person_judges_a_result() {
         wrong.stderr
     );
     let no_result = evaluate(&["audit", ".", "--page", "x.html"], at);
-    assert!(no_result.code == 1 && no_result.stderr.contains("is no whole lookalike result"), "{}", no_result.stderr);
+    assert!(
+        no_result.code == 1 && no_result.stderr.contains("is not a complete lookalike result"),
+        "{}",
+        no_result.stderr
+    );
 }

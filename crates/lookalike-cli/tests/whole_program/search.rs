@@ -130,15 +130,15 @@ fn results_that_cannot_be_folded_are_refused() {
         ("other.json", "{\"answer\": 42}", "has no list of results"),
         ("broken.json", "{\"results\": [", "is not JSON"),
         ("short.txt", "7 Q0 a 1 1.0 tag\n7 Q0 b 2\n", "line 2: has 4 columns; a TREC run has six"),
-        ("rank.txt", "7 Q0 a first 1.0 tag\n", "line 1: the rank 'first' is no number"),
+        ("rank.txt", "7 Q0 a first 1.0 tag\n", "line 1: the rank 'first' is not a number"),
         ("nothing.txt", "\n", "is empty"),
-        ("twice.txt", "7 Q0 a 1 2.0 tag\n8 Q0 a 1 1.0 tag\n7 Q0 a 2 1.0 tag\n", "line 3: 'a' is in line 1 already"),
+        ("twice.txt", "7 Q0 a 1 2.0 tag\n8 Q0 a 1 1.0 tag\n7 Q0 a 2 1.0 tag\n", "line 3: 'a' is already in line 1"),
         (
             "sketch.json",
             "{\"results\": [{\"text\": \"x\", \"sketch\": {\"version\": 9}}]}",
-            "result 1: its sketch is no sketch",
+            "result 1: its sketch is not a lookalike sketch",
         ),
-        ("run.txt", "7 Q0 a 1 1.0 tag\n", "say where they are: --corpus"),
+        ("run.txt", "7 Q0 a 1 1.0 tag\n", "say where they are with --corpus"),
     ] {
         fs::write(at.join(name), text).unwrap();
         let ran = ours(&["refine", name], at);
@@ -164,7 +164,11 @@ fn results_that_cannot_be_folded_are_refused() {
         assert!(ran.code == 2 && ran.stderr.contains(complaint), "{arguments:?}: {}", ran.stderr);
     }
     let flag = ours(&["refine", "some.json", "--method", "simhash", "--threshold", "0.5"], at);
-    assert!(flag.code == 2 && flag.stderr.contains("--threshold is a similarity"), "{}", flag.stderr);
+    assert!(
+        flag.code == 2 && flag.stderr.contains("--threshold: belongs to minhash, bloom and spotsigs"),
+        "{}",
+        flag.stderr
+    );
 }
 
 /// Two versions of a small site: words in changing frames, some pages renamed, changed, new or gone.
@@ -310,7 +314,7 @@ fn judgments_that_make_no_sense_are_refused_with_the_line() {
     versions(at);
     for (text, complaint) in [
         ("1 0 a1\n", "line 1: has 3 columns"),
-        ("1 0 a1 1\n1 0 a2 good\n", "line 2: the grade 'good' is no whole number"),
+        ("1 0 a1 1\n1 0 a2 good\n", "line 2: the grade 'good' is not a whole number"),
         ("1 0 a1 1\n1 0 stranger -2\n", "line 2: stranger"),
         ("1 a1 1 0.5 2\n", "five columns are those of prels"),
     ] {
@@ -326,7 +330,11 @@ fn judgments_that_make_no_sense_are_refused_with_the_line() {
     assert_eq!((bom.code, fs::read_to_string(at.join("bom/qrels.txt")).unwrap().as_str()), (0, "1 0 b1 1\n"));
     let over =
         ours(&["transfer", "--qrels", "bom/qrels.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
-    assert!(over.code == 2 && over.stderr.contains("would replace those that are read"), "{}", over.stderr);
+    assert!(
+        over.code == 2 && over.stderr.contains("--output: the judgments of the result would replace"),
+        "{}",
+        over.stderr
+    );
     fs::write(at.join("broken.jsonl"), fs::read_to_string(at.join("a.jsonl")).unwrap() + "{oops\n").unwrap();
     let skipped =
         ours(&["transfer", "--qrels", "bom.txt", "--from", "broken.jsonl", "--to", "b.jsonl", "--output", "bom"], at);

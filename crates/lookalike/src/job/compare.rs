@@ -8,14 +8,13 @@ use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use serde::Serialize;
-
 use crate::config::{Config, Method};
 use crate::error::{Error, Result};
 use crate::page::{Body, Markup, PageId, RawPage};
 use crate::plan::{Decision, Plan, Verdict};
 use crate::read::{Corpus, known_source};
-use crate::report::diff::differences::{Differences, classify};
+use crate::report::comparison::MethodDecision;
+use crate::report::diff::differences::classify;
 use crate::report::files;
 use crate::report::stored::{self, texts};
 use crate::sketch::PageSketch;
@@ -24,83 +23,7 @@ use crate::text::language;
 use crate::text::{PageReader, TextOptions};
 use crate::verify::score::score;
 
-/// Two pages, compared by every method.
-#[derive(Debug, Clone, Serialize)]
-pub struct Comparison {
-    /// The first page.
-    pub left: ComparedPage,
-    /// The second.
-    pub right: ComparedPage,
-    /// Whether the words are the same, in the same order.
-    pub identical: bool,
-    /// Whether the sites are the same; unknown without URLs.
-    pub same_site: Option<bool>,
-    /// What they differ in.
-    pub differences: Differences,
-    /// The same in words.
-    pub difference: String,
-    /// What the methods say.
-    pub methods: Vec<MethodWord>,
-}
-
-/// One of the pages.
-#[derive(Debug, Clone, Serialize)]
-pub struct ComparedPage {
-    /// What it was called.
-    pub name: String,
-    /// Its URL.
-    pub url: Option<String>,
-    /// Its title.
-    pub title: Option<String>,
-    /// Its words.
-    pub tokens: u32,
-    /// Its language, as detected.
-    pub language: Option<&'static str>,
-    /// Its text.
-    #[serde(skip)]
-    pub text: String,
-}
-
-/// What one method says.
-#[derive(Debug, Clone, Serialize)]
-pub struct MethodWord {
-    /// The method.
-    pub method: &'static str,
-    /// Whether it calls the pages near-duplicates.
-    pub near_duplicate: bool,
-    /// Exact similarity, 0..1.
-    pub similarity: f64,
-    /// Share of the first page's features that the second has too.
-    pub left_in_right: f64,
-    /// Share of the second page's features that the first has too.
-    pub right_in_left: f64,
-    /// What it decides by.
-    pub score: f64,
-    /// The unit of that.
-    pub unit: &'static str,
-    /// What the score must reach, as in `≥ 372`.
-    pub needed: String,
-    /// Equal supershingles, where they decide, too.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub supershingles: Option<u32>,
-    /// The paper's share of common bits, where there are Bloom filters.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub common_bits: Option<f64>,
-    /// What the sketches alone say.
-    pub estimate: f64,
-    /// The rule in words.
-    pub rule: String,
-}
-
-impl MethodWord {
-    /// What it decides by, for people.
-    #[must_use]
-    pub fn score_text(&self) -> String {
-        let digits = if self.unit == "similarity" { 4 } else { 0 };
-        let beside = self.supershingles.map_or_else(String::new, |count| format!(", {count} supershingles"));
-        format!("{:.digits$} {}{beside}", self.score, self.unit)
-    }
-}
+pub use crate::report::comparison::{ComparedPage, Comparison};
 
 /// Compares two pages by every method, at its defaults but for what `common` says about text, site and
 /// masking.
@@ -131,7 +54,7 @@ pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comp
 
 /// Compares two pages as a config says; also the words of each and the hash of their sequence.
 #[must_use]
-pub fn by_config(left: &RawPage<'_>, right: &RawPage<'_>, config: &Config) -> (MethodWord, [(u32, u128); 2]) {
+pub fn by_config(left: &RawPage<'_>, right: &RawPage<'_>, config: &Config) -> (MethodDecision, [(u32, u128); 2]) {
     let plan = config.plan();
     by_plan(left, right, config, &plan, &mut Sketcher::new(&plan))
 }
@@ -143,7 +66,7 @@ pub(crate) fn by_plan(
     config: &Config,
     plan: &Plan,
     sketcher: &mut Sketcher,
-) -> (MethodWord, [(u32, u128); 2]) {
+) -> (MethodDecision, [(u32, u128); 2]) {
     let l = Made::new(sketcher, left);
     let r = Made::new(sketcher, right);
     (word(plan, config, l.view(), r.view()), [(l.tokens, l.identity), (r.tokens, r.identity)])
@@ -177,7 +100,7 @@ impl Made {
     }
 }
 
-fn word(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_>) -> MethodWord {
+fn word(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_>) -> MethodDecision {
     let found = score(plan, left, right);
     let is_bloom = plan.sketch.filter.is_some();
     let needed = match plan.decision {
@@ -189,7 +112,7 @@ fn word(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_
         Decision::BySite { agree, same, other } => format!("≥ {other}; same site ≥ {same}, and {agree} supershingles"),
         Decision::Distance { radius } => format!("≤ {radius}"),
     };
-    MethodWord {
+    MethodDecision {
         method: config.method.name(),
         near_duplicate: found.verdict == Verdict::Accepted,
         similarity: found.similarity,

@@ -275,10 +275,11 @@ impl Run<'_> {
             against: self.options.against.as_deref().map(|path| (path, &against_names)),
         };
         let total = pages.len() as u64;
-        let summary = self
-            .stage(Stage::Write, total, |run| report::write(&findings, run.work.path(), run.options, run.observer))?;
+        let summary = self.stage(Stage::Write, total, |run| {
+            report::write(&findings, run.work.path(), run.options.output_options(), run.observer)
+        })?;
         let spilled = [("page strings", pages.is_spilled()), ("sketches", columns_spilled), ("features", sets_spilled)];
-        let stages = self.resources.write(&self.work.path().join(files::RUN), self.options, total_bytes, &spilled)?;
+        let stages = self.resources.write(self.work.path(), &self.options.facts(total_bytes, &spilled))?;
         Ok(Outcome {
             summary,
             skipped_examples: skipped.examples,

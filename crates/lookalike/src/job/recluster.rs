@@ -28,7 +28,7 @@ use crate::read::{Corpus, Format, STDIN, Source, known_source};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::stored::{self, StoredPages, StoredSummary, is_index};
-use crate::report::{self, Earlier, Findings, files, sinks};
+use crate::report::{self, Earlier, Findings, OutputOptions, files, sinks};
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
@@ -151,10 +151,10 @@ fn again(
     let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
         // Copies that the first run made are made again.
         let copy_kept = run.options.copy_kept || sinks::has_copies(directory, &corpus.sources);
-        let options = RunOptions { copy_kept, ..run.options.clone() };
-        report::write_again(&findings, directory, run.work.path(), &options, run.observer)
+        let options = OutputOptions { copy_kept, ..run.options.output_options() };
+        report::write_again(&findings, directory, run.work.path(), options, run.observer)
     })?;
-    let stages = run.resources.write(&run.work.path().join(files::RUN), run.options, 0, &[])?;
+    let stages = run.resources.write(run.work.path(), &run.options.facts(0, &[]))?;
     Ok(Outcome {
         summary,
         skipped_examples: skipped.examples,

@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use crate::report::OutputOptions;
+use crate::report::run::RunFacts;
+
 /// Where a run reads and writes, and what it may use. Nothing in here changes the result.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -48,6 +51,23 @@ impl RunOptions {
             revisit: false,
             seeds: Vec::new(),
             against: None,
+        }
+    }
+
+    /// How its outputs are written.
+    pub(crate) fn output_options(&self) -> OutputOptions {
+        OutputOptions { jsonl: self.jsonl, copy_kept: self.copy_kept, revisit: self.revisit }
+    }
+
+    /// What `run.json` says of it.
+    pub(crate) fn facts<'a>(&'a self, input_bytes: u64, spilled: &'a [(&'a str, bool)]) -> RunFacts<'a> {
+        RunFacts {
+            inputs: &self.inputs,
+            output: &self.output,
+            memory_bytes: self.memory_bytes,
+            threads: self.threads,
+            input_bytes,
+            spilled,
         }
     }
 }

@@ -1,8 +1,8 @@
-//! Files with search results → lists: our own JSON, the answers of Elasticsearch, OpenSearch and SearXNG, and
-//! TREC runs.
+//! Files with search results → lists: our own JSON, responses of Elasticsearch, OpenSearch and SearXNG, and TREC
+//! runs.
 
 use std::collections::HashMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -40,6 +40,8 @@ pub struct ResultList {
 /// What a file holds.
 #[derive(Debug, Clone)]
 pub struct Lists {
+    /// The file, for messages about what is in it.
+    pub path: PathBuf,
     /// The lists.
     pub lists: Vec<ResultList>,
     /// Whether it is a TREC run, which has no texts.
@@ -73,7 +75,7 @@ pub const SKETCH_FIELD: &str = "sketch";
 /// Reads a file of results; `ids_suffice` where texts are not needed.
 ///
 /// # Errors
-/// When it is in none of the forms; when a list is empty; with the line, where a line of a run makes no sense.
+/// When it is in none of these formats, a list is empty, or a line of a run is malformed.
 pub fn read(path: &Path, fields: &ResultFields, ids_suffice: bool) -> Result<Lists> {
     let text = if path == Path::new("-") {
         let text = std::io::read_to_string(std::io::stdin()).map_err(Error::io(path, "read"))?;
@@ -81,24 +83,24 @@ pub fn read(path: &Path, fields: &ResultFields, ids_suffice: bool) -> Result<Lis
     } else {
         plain_text(path)?
     };
-    let wrong = |reason: String| Error::Usage(format!("{}: {reason}", path.display()));
     if !matches!(text.trim_start().as_bytes().first(), Some(b'{' | b'[')) {
         if let Some(name) = &fields.sketch {
-            return Err(wrong(format!(
-                "is a TREC run, which has no sketches, and there is no index '{name}', which --sketches asks for"
-            )));
+            return Err(Error::bad_input(
+                path,
+                format!("is a TREC run, which has no sketches, and there is no index '{name}', which `sketches` names"),
+            ));
         }
-        let lists = run(&text).map_err(wrong)?;
-        return Ok(Lists { lists, is_run: true });
+        return Ok(Lists { path: path.to_path_buf(), lists: run(path, &text)?, is_run: true });
     }
-    let value: Value = serde_json::from_str(&text).map_err(|error| wrong(format!("is not JSON: {error}")))?;
-    let list = list(&value, fields, ids_suffice).map_err(wrong)?;
-    Ok(Lists { lists: vec![list], is_run: false })
+    let value: Value =
+        serde_json::from_str(&text).map_err(|error| Error::bad_input(path, format!("is not JSON: {error}")))?;
+    let list = list(&value, fields, ids_suffice).map_err(|reason| Error::bad_input(path, reason))?;
+    Ok(Lists { path: path.to_path_buf(), lists: vec![list], is_run: false })
 }
 
 /// What a dotted name leads to.
 fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
-    // A field whose name has a dot in it comes first.
+    // A field whose own name contains the dot takes precedence.
     value.get(path).or_else(|| path.split_once('.').and_then(|(first, rest)| at(value.get(first)?, rest)))
 }
 
@@ -111,8 +113,8 @@ fn list(value: &Value, fields: &ResultFields, ids_suffice: bool) -> Result<Resul
     };
     let Some(found) = found else {
         return Err(match &fields.results {
-            Some(name) => format!("has no list '{name}', which --results-field names"),
-            None => "has no list of results: neither hits.hits (Elasticsearch, OpenSearch) nor results (SearXNG, our own); --results-field names another".to_owned(),
+            Some(name) => format!("has no list '{name}', which `results_field` names"),
+            None => "has no list of results: neither hits.hits (Elasticsearch, OpenSearch) nor results (SearXNG, our own); name it with `results_field`".to_owned(),
         });
     };
     if found.is_empty() {
@@ -122,13 +124,13 @@ fn list(value: &Value, fields: &ResultFields, ids_suffice: bool) -> Result<Resul
     if !ids_suffice && results.iter().all(|result| result.text.is_none() && result.sketch.is_none()) {
         let names = fields.text.clone().unwrap_or_else(|| TEXT_NAMES.join(", "));
         return Err(format!(
-            "none of the {} results has a text: looked for {names}, also in _source; --text-field names another, and search engines must be asked for it",
+            "none of the {} results has a text: looked for {names}, also in _source; name the field with `text_field`, and make sure that the search engine returns it",
             results.len()
         ));
     }
     if let Some(name) = fields.sketch.as_ref().filter(|_| results.iter().all(|result| result.sketch.is_none())) {
         return Err(format!(
-            "no result has a field '{name}', and there is no index of that name, which --sketches asks for"
+            "no result has a field '{name}', and there is no index of that name, which `sketches` asks for"
         ));
     }
     let name = ["query", "q", "topic"].iter().find_map(|name| value.get(*name)?.as_str());
@@ -168,7 +170,7 @@ fn result(record: &Value, fields: &ResultFields) -> SearchResult {
     }
 }
 
-/// A sketch; what stands in its place and is none is refused later, with the number of the result.
+/// A sketch. Anything else in its place is refused later, with the number of the result.
 fn sketch(record: &Value, fields: &ResultFields) -> Option<String> {
     let name = fields.sketch.as_deref().unwrap_or(SKETCH_FIELD);
     let found = at(record, name).or_else(|| at(record.get("_source")?, name))?;
@@ -181,30 +183,30 @@ fn sketch(record: &Value, fields: &ResultFields) -> Option<String> {
 }
 
 /// A TREC run: topic, Q0, page, rank, score, name of the run.
-fn run(text: &str) -> Result<Vec<ResultList>, String> {
+fn run(path: &Path, text: &str) -> Result<Vec<ResultList>> {
     let mut lists: Vec<ResultList> = Vec::new();
     let mut places: HashMap<String, usize> = HashMap::new();
     let mut ranks: Vec<Vec<(f64, f64, usize)>> = Vec::new();
-    let mut lines: HashMap<(usize, String), usize> = HashMap::new();
-    for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
-        let line_number = number + 1;
+    let mut lines: HashMap<(usize, String), u64> = HashMap::new();
+    for (number, line) in (1u64..).zip(text.lines()).filter(|row| !row.1.trim().is_empty()) {
+        let wrong = |reason: String| Error::bad_line(path, number, reason);
         let cells: Vec<&str> = line.split_whitespace().collect();
         let [topic, _, page, rank, score, tag] = cells[..] else {
-            return Err(format!(
-                "line {line_number}: has {} columns; a TREC run has six: topic, Q0, page, rank, score, name (JSON begins with {{ or [)",
+            return Err(wrong(format!(
+                "has {} columns; a TREC run has six: topic, Q0, page, rank, score, name (JSON begins with {{ or [)",
                 cells.len()
-            ));
+            )));
         };
-        let rank: f64 = rank.parse().map_err(|_| format!("line {line_number}: the rank '{rank}' is no number"))?;
-        let score: f64 = score.parse().map_err(|_| format!("line {line_number}: the score '{score}' is no number"))?;
+        let rank: f64 = rank.parse().map_err(|_| wrong(format!("the rank '{rank}' is not a number")))?;
+        let score: f64 = score.parse().map_err(|_| wrong(format!("the score '{score}' is not a number")))?;
         let place = *places.entry(topic.to_owned()).or_insert_with(|| {
             lists.push(ResultList { name: Some(topic.to_owned()), results: Vec::new() });
             ranks.push(Vec::new());
             lists.len() - 1
         });
         let list = &mut lists[place];
-        if let Some(before) = lines.insert((place, page.to_owned()), line_number) {
-            return Err(format!("line {line_number}: '{page}' is in line {before} already, for the same topic"));
+        if let Some(before) = lines.insert((place, page.to_owned()), number) {
+            return Err(wrong(format!("'{page}' is already in line {before}, for the same topic")));
         }
         ranks[place].push((score, rank, list.results.len()));
         list.results.push(SearchResult {
@@ -215,7 +217,7 @@ fn run(text: &str) -> Result<Vec<ResultList>, String> {
         });
     }
     if lists.is_empty() {
-        return Err("is empty: there is nothing to fold".to_owned());
+        return Err(Error::bad_input(path, "is empty: there is nothing to fold"));
     }
     for (list, mut order) in lists.iter_mut().zip(ranks) {
         // By score, as trec_eval does; ranks break ties.

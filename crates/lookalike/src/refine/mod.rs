@@ -2,7 +2,7 @@
 //!
 //! In: results in the order of their ranks, with texts or with sketches that were made before. Out: groups in
 //! the order of their best rank; each names its best result, and the others with their exact similarity to it
-//! and which of the two has the other in it. Every folded result was compared with the one it is folded under;
+//! and which of the two contains the other. Every folded result was compared with the one it is folded under;
 //! the paper's chains are an option.
 
 pub mod lists;
@@ -12,7 +12,7 @@ mod spread;
 
 pub use lists::{Lists, ResultFields, ResultList, SearchResult};
 pub use sketch::StoredSketch;
-pub use sketched::{ByFingerprints, by_fingerprints, sketch_lists};
+pub use sketched::{ByFingerprints, ListSketches, RunCorpus, by_fingerprints, sketch_lists};
 pub use spread::{Spread, spread, write_report};
 
 use std::collections::HashMap;
@@ -116,7 +116,7 @@ impl Refiner {
     /// Folds as `config` says.
     ///
     /// # Errors
-    /// When the config makes no sense, or needs a whole corpus.
+    /// When the config is not valid, or needs a whole corpus.
     pub fn new(config: Config) -> Result<Refiner> {
         config.check()?;
         if config.corpus_needs().any() {
@@ -147,7 +147,7 @@ impl Refiner {
     /// Reads a sketch that was made before.
     ///
     /// # Errors
-    /// When it is none, or was made with other settings.
+    /// When it is not a sketch, or was made with other settings.
     pub fn read_sketch(&self, text: &str) -> Result<StoredSketch, String> {
         StoredSketch::parse(text, &self.config, &self.plan)
     }
@@ -158,7 +158,7 @@ impl Refiner {
         let links = self.links(results);
         let mut best_of: Vec<usize> = (0..results.len()).collect();
         if self.config.groups.cluster == ClusterMode::Components {
-            let number = |at: usize| u32::try_from(at).unwrap_or(u32::MAX);
+            let number = |at: usize| u32::try_from(at).expect("a list has fewer than 2^32 results");
             let mut sets = UnionFind::new(results.len());
             links.keys().for_each(|&(left, right)| sets.join(number(left), number(right)));
             let mut first: HashMap<u32, usize> = HashMap::new();
@@ -181,9 +181,9 @@ impl Refiner {
                 groups.push(Group { best, others: Vec::new() });
                 continue;
             }
-            let known = links.get(&(best, at)).copied();
-            let (Some(left), Some(right)) = (&results[best], &results[at]) else { continue };
-            let found = known.unwrap_or_else(|| self.score(left, right));
+            let sketch = |at: usize| results[at].as_ref().expect("only results with sketches are linked");
+            let (left, right) = (sketch(best), sketch(at));
+            let found = links.get(&(best, at)).copied().unwrap_or_else(|| self.score(left, right));
             let group = place[&best];
             groups[group].others.push(self.describe(at, &found, left.identity == right.identity));
         }

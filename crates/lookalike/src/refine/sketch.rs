@@ -40,7 +40,7 @@ impl StoredSketch {
     /// As text: version, method, a hash of the settings, and the rest in hexadecimal digits.
     #[must_use]
     pub fn to_text(&self, config: &Config) -> String {
-        let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX).to_le_bytes();
+        let count = |length: usize| u32::try_from(length).expect("a page has fewer than 2^32 features").to_le_bytes();
         let mut bytes = Vec::new();
         bytes.extend(self.tokens.to_le_bytes());
         bytes.extend(self.identity.to_le_bytes());
@@ -59,7 +59,7 @@ impl StoredSketch {
     pub(super) fn parse(text: &str, config: &Config, plan: &Plan) -> Result<StoredSketch, String> {
         let parts: Vec<&str> = text.trim().split('.').collect();
         let [version, method, hash, digits] = parts[..] else {
-            return Err("is no sketch of lookalike".to_owned());
+            return Err("is not a lookalike sketch".to_owned());
         };
         if version != VERSION {
             return Err(format!("is a sketch of version {version}; this program reads version {VERSION}"));
@@ -68,7 +68,10 @@ impl StoredSketch {
             return Err(format!("is a sketch of {method}, and results are folded by {}", config.method.name()));
         }
         if hash != format!("{:016x}", settings(config)) {
-            return Err("was made with other settings than those given now; make the sketches again, or fold with the same flags".to_owned());
+            return Err(
+                "was made with other settings; make the sketches again, or fold with the settings they were made with"
+                    .to_owned(),
+            );
         }
         let damaged = || "is damaged: cut short, or changed".to_owned();
         let sketch = from_digits(digits.as_bytes()).and_then(|bytes| from_bytes(&bytes)).ok_or_else(damaged)?;

@@ -1,4 +1,4 @@
-//! Lists → sketches: of the texts that results carry, of the pages of a corpus, or as they were made before.
+//! Lists → sketches: of the texts in the results, of the pages of a corpus, or sketches made before.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -6,29 +6,34 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, first_names};
 use crate::index::{Index, OpenOptions};
 use crate::page::{Body, Markup, RawPage};
 use crate::read::Corpus;
 use crate::refine::{Fold, Folded, Group, Lists, Refiner, Relation, SearchResult, StoredSketch};
 use crate::sketch::simhash::cosine_of_distance;
 
-/// Missing pages that are named.
-const NAMED: usize = 10;
+/// Where the texts of a TREC run are.
+#[derive(Debug, Clone, Copy)]
+pub struct RunCorpus<'a> {
+    /// Files of pages.
+    pub inputs: &'a [String],
+    /// Pages of the run may be missing from it.
+    pub allow_missing: bool,
+    /// Threads that read it.
+    pub threads: usize,
+}
 
-/// What every result of every list is compared by; nothing where it has no text.
+/// The sketches of every list, in the order of its results; none where a result has no text.
+pub type ListSketches = Vec<Vec<Option<StoredSketch>>>;
+
+/// Sketches every result of every list. The corpus is for TREC runs, which have no texts.
 ///
 /// # Errors
 /// When a sketch cannot be used; for a run, when there is no corpus, or it lacks pages that it must have.
-pub fn sketch_lists(
-    refiner: &Refiner,
-    lists: &Lists,
-    corpus: &[String],
-    allow_missing: bool,
-    threads: usize,
-) -> Result<Vec<Vec<Option<StoredSketch>>>> {
+pub fn sketch_lists(refiner: &Refiner, lists: &Lists, corpus: RunCorpus<'_>) -> Result<ListSketches> {
     if lists.is_run {
-        return of_run(refiner, lists, corpus, allow_missing, threads);
+        return of_run(refiner, lists, corpus);
     }
     let mut sketcher = refiner.sketcher();
     let mut sketched = Vec::new();
@@ -36,11 +41,9 @@ pub fn sketch_lists(
         let mut row = Vec::new();
         for (at, result) in list.results.iter().enumerate() {
             row.push(match (&result.sketch, &result.text) {
-                (Some(sketch), _) => Some(
-                    refiner
-                        .read_sketch(sketch)
-                        .map_err(|reason| Error::Usage(format!("result {}: its sketch {reason}", at + 1)))?,
-                ),
+                (Some(sketch), _) => Some(refiner.read_sketch(sketch).map_err(|reason| {
+                    Error::bad_input(&lists.path, format!("result {}: its sketch {reason}", at + 1))
+                })?),
                 (None, Some(text)) => Some(refiner.sketch(&page(result, text), &mut sketcher)),
                 (None, None) => None,
             });
@@ -57,27 +60,20 @@ fn page<'a>(result: &'a SearchResult, text: &'a str) -> RawPage<'a> {
     }
 }
 
-fn of_run(
-    refiner: &Refiner,
-    lists: &Lists,
-    corpus: &[String],
-    allow_missing: bool,
-    threads: usize,
-) -> Result<Vec<Vec<Option<StoredSketch>>>> {
-    if corpus.is_empty() {
-        return Err(Error::Usage(
-            "is a TREC run, which names pages and has no texts; say where they are: --corpus FILES".to_owned(),
-        ));
+fn of_run(refiner: &Refiner, lists: &Lists, corpus: RunCorpus<'_>) -> Result<ListSketches> {
+    if corpus.inputs.is_empty() {
+        let reason = "is a TREC run, which names pages but has no texts; say where they are with `corpus`";
+        return Err(Error::bad_input(&lists.path, reason));
     }
     let results = || lists.lists.iter().flat_map(|list| &list.results);
     let wanted: HashSet<&str> = results().filter_map(|result| result.id.as_deref()).collect();
     let config = refiner.config();
-    let corpus = Corpus::open(corpus, &config.read)?;
+    let pages = Corpus::open(corpus.inputs, &config.read)?;
     let mut known: HashMap<String, StoredSketch> = HashMap::new();
-    corpus.scan().threads(threads).without_revisits().for_each(
+    pages.scan().threads(corpus.threads).without_revisits().for_each(
         || refiner.sketcher(),
         |sketcher, page| {
-            let id = corpus.id_of(&page);
+            let id = pages.id_of(&page);
             Ok(wanted.contains(id.as_str()).then(|| (id, refiner.sketch(&page, sketcher))))
         },
         |(id, sketch)| {
@@ -88,15 +84,15 @@ fn of_run(
     )?;
     let mut missing: Vec<&str> = wanted.into_iter().filter(|id| !known.contains_key(*id)).collect();
     missing.sort_unstable();
-    if !missing.is_empty() && (!allow_missing || known.is_empty()) {
-        let more = missing.len().saturating_sub(NAMED);
-        let rest = if more > 0 { format!(" and {more} more") } else { String::new() };
-        return Err(Error::Usage(format!(
-            "{} pages of the run are not in the corpus: {}{rest}; {}",
+    if !missing.is_empty() && (!corpus.allow_missing || known.is_empty()) {
+        let reason = format!(
+            "{} of the {} pages of the run are not in the corpus:\n{}\n{}",
             missing.len(),
-            missing[..missing.len().min(NAMED)].join(", "),
-            if known.is_empty() { "check the ids" } else { "use --allow-missing to leave them by themselves" }
-        )));
+            missing.len() + known.len(),
+            first_names(&missing),
+            if known.is_empty() { "check the ids" } else { "use `allow_missing` to leave them by themselves" }
+        );
+        return Err(Error::bad_input(&lists.path, reason));
     }
     let of = |result: &SearchResult| result.id.as_deref().and_then(|id| known.get(id).cloned());
     Ok(lists.lists.iter().map(|list| list.results.iter().map(of).collect()).collect())
@@ -111,8 +107,8 @@ pub struct ByFingerprints {
     pub without: usize,
 }
 
-/// Folds lists by the fingerprints that an index has under the results' ids. Similarities are cosines as the
-/// distances tell them: there are no texts to compare.
+/// Folds lists by the fingerprints that an index has under the results' ids. Similarities are cosines estimated from
+/// the distances: there are no texts to compare.
 ///
 /// # Errors
 /// When the index cannot be read, or has none of the ids.
@@ -131,10 +127,10 @@ pub fn by_fingerprints(lists: &Lists, index: &Path, config: &Config) -> Result<B
     })?;
     if known.is_empty() {
         let example = wanted.iter().min().copied().unwrap_or_default();
-        return Err(Error::Usage(format!(
-            "{}: has none of the results' ids, '{example}' for example; --id-field says which field has them",
-            index.display()
-        )));
+        let reason = format!(
+            "has none of the results' ids, '{example}' for example; name the field that has them with `id_field`"
+        );
+        return Err(Error::bad_input(index, reason));
     }
     let mut folded = ByFingerprints { lists: Vec::new(), without: 0 };
     for list in &lists.lists {

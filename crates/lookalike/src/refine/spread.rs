@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use crate::error::{Error, Result};
 use crate::refine::{Refiner, StoredSketch};
+use crate::report::numbers::counted;
 use crate::report::plots::chart::{Scale, Series};
 use crate::report::plots::figures::{figure, page};
 use crate::report::render;
@@ -21,7 +22,7 @@ pub struct Spread {
     pub lists: Vec<usize>,
     /// The mean number of groups: by threshold, then by length.
     pub groups: Vec<Vec<f64>>,
-    /// Share of near-duplicates at the chosen threshold, by length: the least, the mean, the most.
+    /// Share of near-duplicates at the chosen threshold, by length: least, mean, most.
     pub duplicates: Vec<(f64, f64, f64)>,
 }
 
@@ -34,10 +35,11 @@ const LENGTHS: [usize; 10] = [10, 20, 50, 100, 150, 200, 300, 400, 500, 1000];
 /// When the method has no similarity to vary.
 pub fn spread(refiner: &Refiner, lists: &[Vec<Option<StoredSketch>>]) -> Result<Spread> {
     if !refiner.config().method.has_similarity_threshold() {
-        return Err(Error::Usage(format!(
-            "--report varies the similarity; {} decides by something else: use bloom, minhash or spotsigs",
+        let reason = format!(
+            "varies the similarity, and {} decides by something else; use bloom, minhash or spotsigs",
             refiner.config().method.name()
-        )));
+        );
+        return Err(Error::conflict("report", reason));
     }
     let longest = lists.iter().map(Vec::len).max().unwrap_or_default();
     let mut lengths: Vec<usize> = LENGTHS.into_iter().filter(|&length| length < longest).collect();
@@ -73,10 +75,11 @@ pub fn spread(refiner: &Refiner, lists: &[Vec<Option<StoredSketch>>]) -> Result<
 /// When a file cannot be written.
 pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()> {
     if path.extension().is_some_and(|ending| ending == "json") {
-        return Err(Error::Usage(format!(
-            "--report {}: names the page; the JSON file is written beside it, with the ending json",
-            path.display()
-        )));
+        return Err(Error::invalid(
+            "report",
+            path.display(),
+            "must name the page; its numbers are written beside it, to a file that ends in .json",
+        ));
     }
     let lengths: Vec<f64> = found.lengths.iter().map(|&length| length as f64).collect();
     let by_threshold: Vec<Series> = found
@@ -96,7 +99,7 @@ pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()
     let longest = Scale::from_zero(lengths.iter().copied());
     let figures = [
         figure(
-            "Groups against the length of the list",
+            "Groups by length of the list",
             "Jain et al. 2005, Figure 4 (493 results: 56, 220, 317, 328 and 340 groups at 50, 60, 70, 80 and 90 %)",
             "Means over all lists that are long enough.",
             ("results", longest),
@@ -106,16 +109,16 @@ pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()
         figure(
             "Near-duplicates among the first results",
             "Jain et al. 2005, Figures 5 to 10 (7 to 26 % on average among the first 50)",
-            format!("At {}; the least, the mean and the most over all lists.", refiner.config().method.threshold()),
+            format!("At similarity {}: minimum, mean and maximum over all lists.", refiner.config().method.threshold()),
             ("results", longest),
             ("share of near-duplicates", Scale::SHARE),
-            &[share("least", |row| row.0), share("mean", |row| row.1), share("most", |row| row.2)],
+            &[share("minimum", |row| row.0), share("mean", |row| row.1), share("maximum", |row| row.2)],
         ),
     ];
     let lead = format!(
-        "{} lists of {} results or more, folded by {}.",
-        found.lists.first().copied().unwrap_or_default(),
-        found.lengths.first().copied().unwrap_or_default(),
+        "{} of {} or more, folded by {}.",
+        counted(found.lists.first().copied().unwrap_or_default() as u64, "list"),
+        counted(found.lengths.first().copied().unwrap_or_default() as u64, "result"),
         refiner.config().method.name()
     );
     render::write(path, page("Near-duplicates in search results", &lead, &figures)?)?;

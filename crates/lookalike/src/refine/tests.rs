@@ -35,7 +35,7 @@ fn texts() -> Vec<String> {
         words(1, 900),                                 // 3: a copy of 0
         words(2, 300),                                 // 4: a part of 1
         words(3, 900),                                 // 5
-        format!("{}{}", words(4, 900), words(3, 900)), // 6: has 5 in it
+        format!("{}{}", words(4, 900), words(3, 900)), // 6: contains 5
     ]
 }
 
@@ -107,7 +107,7 @@ fn golden_sketch_and_foreign_ones() {
     let text = made[0].as_ref().unwrap().to_text(refiner.config());
     assert_eq!(text, GOLDEN);
     let looser = Refiner::new(with(refiner.config(), &[("threshold", "0.5")])).unwrap();
-    assert!(looser.read_sketch(&text).is_ok(), "the threshold is no part of a sketch");
+    assert!(looser.read_sketch(&text).is_ok(), "the threshold is not part of a sketch");
     for (other, complaint) in [
         (with(refiner.config(), &[("filter_bits", "128")]), "other settings"),
         (Config::default(), "is a sketch of bloom"),
@@ -116,7 +116,7 @@ fn golden_sketch_and_foreign_ones() {
         assert!(error.contains(complaint), "{error}");
     }
     for (broken, complaint) in [
-        ("hello", "is no sketch"),
+        ("hello", "is not a lookalike sketch"),
         (&text[..text.len() - 2], "damaged"),
         ("2.bloom.0.00", "version 2"),
         (&text.replace(".01", ".zz"), ""),

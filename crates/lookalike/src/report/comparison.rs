@@ -1,11 +1,90 @@
-//! Two pages side by side, as a page for people: one file, no network.
+//! Two pages side by side: what every method decides, and the comparison as a page for people (one file, no network).
 
 use askama::Template;
+use serde::Serialize;
 
 use crate::error::Result;
-use crate::job::compare::{ComparedPage, Comparison};
+use crate::report::diff::differences::Differences;
 use crate::report::diff::{SideBySide, Span};
 use crate::report::render;
+
+/// Two pages, compared by every method.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// The first page.
+    pub left: ComparedPage,
+    /// The second.
+    pub right: ComparedPage,
+    /// Whether the words are the same, in the same order.
+    pub identical: bool,
+    /// Whether the sites are the same; unknown without URLs.
+    pub same_site: Option<bool>,
+    /// The kinds of differences between them.
+    pub differences: Differences,
+    /// The same in words.
+    pub difference: String,
+    /// What each method decides.
+    pub methods: Vec<MethodDecision>,
+}
+
+/// One of the pages.
+#[derive(Debug, Clone, Serialize)]
+pub struct ComparedPage {
+    /// The name it was asked for by.
+    pub name: String,
+    /// Its URL.
+    pub url: Option<String>,
+    /// Its title.
+    pub title: Option<String>,
+    /// Its words.
+    pub tokens: u32,
+    /// Its language, as detected.
+    pub language: Option<&'static str>,
+    /// Its text.
+    #[serde(skip)]
+    pub text: String,
+}
+
+/// What one method decides, and by what.
+#[derive(Debug, Clone, Serialize)]
+pub struct MethodDecision {
+    /// The method.
+    pub method: &'static str,
+    /// Whether it calls the pages near-duplicates.
+    pub near_duplicate: bool,
+    /// Exact similarity, 0..1.
+    pub similarity: f64,
+    /// Share of the first page's features that the second has too.
+    pub left_in_right: f64,
+    /// Share of the second page's features that the first has too.
+    pub right_in_left: f64,
+    /// What it decides by.
+    pub score: f64,
+    /// The unit of that.
+    pub unit: &'static str,
+    /// What the score must reach, as in `≥ 372`.
+    pub needed: String,
+    /// Equal supershingles, where these decide as well.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub supershingles: Option<u32>,
+    /// The paper's share of common bits, where there are Bloom filters.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub common_bits: Option<f64>,
+    /// The similarity estimated from the sketches alone.
+    pub estimate: f64,
+    /// The rule in words.
+    pub rule: String,
+}
+
+impl MethodDecision {
+    /// What it decides by, for people.
+    #[must_use]
+    pub fn score_text(&self) -> String {
+        let digits = if self.unit == "similarity" { 4 } else { 0 };
+        let beside = self.supershingles.map_or_else(String::new, |count| format!(", {count} supershingles"));
+        format!("{:.digits$} {}{beside}", self.score, self.unit)
+    }
+}
 
 #[derive(Template)]
 #[template(path = "comparison.html")]

@@ -7,6 +7,7 @@ pub mod comparison;
 pub mod diff;
 pub mod files;
 pub mod index_plots;
+pub(crate) mod numbers;
 pub(crate) mod plots;
 pub(crate) mod render;
 pub mod run;
@@ -24,7 +25,6 @@ use crate::cluster::Fate;
 use crate::cluster::identity::IdentitySets;
 use crate::config::Config;
 use crate::error::Result;
-use crate::job::RunOptions;
 use crate::observe::Observer;
 use crate::page::{PageId, PageVec};
 use crate::page_table::PageTable;
@@ -35,7 +35,7 @@ use sinks::SinkContext;
 use skipped::Skipped;
 use summary::{Capped, FilterReport, SizeFilterReport, SourceFile, Summary, TableReport};
 
-/// Everything that was found out.
+/// Everything that a run found.
 pub struct Findings<'a> {
     /// The config.
     pub config: &'a Config,
@@ -59,17 +59,17 @@ pub struct Findings<'a> {
     pub candidates: u64,
     /// Candidate pages.
     pub candidate_pages: u64,
-    /// What the size filter of an inverted index saved.
+    /// How often pages met in an inverted index, and how often its size filter refused them.
     pub collisions: Option<Collisions>,
-    /// Tables of bits, and the distance to which they miss nothing.
+    /// The number of bit tables, and the distance up to which they miss nothing.
     pub tables: Option<(usize, u32)>,
     /// What is expected of the Bloom filters.
     pub filters: Option<FilterReport>,
     /// Pages that got another id.
     pub repeated_ids: u64,
-    /// Files that are no pages.
+    /// Files that are not pages.
     pub ignored_files: u64,
-    /// Records that are no pages, by what they are.
+    /// Records that are not pages, by what they are.
     pub passed_over: &'a BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that was compared.
     pub scopes: &'a BTreeMap<String, u64>,
@@ -79,10 +79,21 @@ pub struct Findings<'a> {
     pub source_count: u64,
     /// Their size on disk.
     pub source_bytes: u64,
-    /// What an earlier run found out, where this one only clusters again.
+    /// The earlier run, where this one only clusters its pairs again.
     pub earlier: Option<Earlier>,
     /// Another corpus, and what its pages are called there.
     pub against: Option<(&'a Path, &'a HashMap<PageId, String>)>,
+}
+
+/// How outputs are written.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OutputOptions {
+    /// Write the tables as JSON lines too.
+    pub jsonl: bool,
+    /// Copy kept page files instead of only listing them.
+    pub copy_kept: bool,
+    /// In web archives, write dropped pages as revisits of the pages that they duplicate.
+    pub revisit: bool,
 }
 
 /// What a second clustering takes over from the run before it.
@@ -91,7 +102,7 @@ pub struct Earlier {
     pub threshold: f64,
     /// Files that hold many pages each.
     pub files: Vec<SourceFile>,
-    /// Buckets that were too common, in all.
+    /// Crowded buckets, in total.
     pub capped_buckets: u64,
     /// The largest of them.
     pub capped: Vec<Capped>,
@@ -125,7 +136,7 @@ impl Findings<'_> {
 pub fn write(
     findings: &Findings<'_>,
     directory: &Path,
-    options: &RunOptions,
+    options: OutputOptions,
     observer: &dyn Observer,
 ) -> Result<Summary> {
     let summary = Summary::new(findings)?;
@@ -142,7 +153,7 @@ pub fn write_again(
     findings: &Findings<'_>,
     earlier: &Path,
     directory: &Path,
-    options: &RunOptions,
+    options: OutputOptions,
     observer: &dyn Observer,
 ) -> Result<Summary> {
     let summary = Summary::new(findings)?;

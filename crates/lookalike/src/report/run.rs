@@ -6,9 +6,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::error::Result;
-use crate::job::RunOptions;
 use crate::observe::Stage;
-use crate::report::render;
+use crate::report::{files, render};
 
 /// What one stage took.
 #[derive(Debug, Clone, Copy)]
@@ -19,6 +18,23 @@ pub struct StageUse {
     pub elapsed: Duration,
     /// Units of work: bytes for reading and verifying, pages for writing.
     pub units: u64,
+}
+
+/// What a run was given.
+#[derive(Debug, Clone, Copy)]
+pub struct RunFacts<'a> {
+    /// The inputs, as they were named.
+    pub inputs: &'a [String],
+    /// The output directory.
+    pub output: &'a Path,
+    /// Ceiling on memory, in bytes.
+    pub memory_bytes: u64,
+    /// Worker threads.
+    pub threads: usize,
+    /// Bytes of all sources on disk.
+    pub input_bytes: u64,
+    /// What could have gone to disk for lack of memory, and whether it did.
+    pub spilled: &'a [(&'a str, bool)],
 }
 
 /// Collects the stages of a run.
@@ -39,17 +55,11 @@ impl Resources {
         self.stages.push(StageUse { stage, elapsed, units });
     }
 
-    /// Writes the file, and hands the stages on.
+    /// Writes `run.json` into `directory`, and hands the stages on.
     ///
     /// # Errors
     /// When it cannot be written.
-    pub fn write(
-        self,
-        path: &Path,
-        options: &RunOptions,
-        input_bytes: u64,
-        spilled: &[(&str, bool)],
-    ) -> Result<Vec<StageUse>> {
+    pub fn write(self, directory: &Path, facts: &RunFacts<'_>) -> Result<Vec<StageUse>> {
         let stages: Vec<_> = self
             .stages
             .iter()
@@ -60,13 +70,13 @@ impl Resources {
             "seconds": self.started.elapsed().as_secs_f64(),
             "cpu_seconds": cpu_seconds(),
             "peak_memory_bytes": peak_memory_bytes(),
-            "memory_limit_bytes": options.memory_bytes,
-            "threads": options.threads,
-            "input_bytes": input_bytes,
-            "inputs": options.inputs,
-            "output": options.output.to_string_lossy(),
+            "memory_limit_bytes": facts.memory_bytes,
+            "threads": facts.threads,
+            "input_bytes": facts.input_bytes,
+            "inputs": facts.inputs,
+            "output": facts.output.to_string_lossy(),
             "stages": stages,
-            "spilled_to_disk": spilled.iter().filter(|row| row.1).map(|row| row.0).collect::<Vec<_>>(),
+            "spilled_to_disk": facts.spilled.iter().filter(|row| row.1).map(|row| row.0).collect::<Vec<_>>(),
             "host": {
                 "name": read_line("/proc/sys/kernel/hostname"),
                 "os": std::env::consts::OS,
@@ -74,7 +84,7 @@ impl Resources {
                 "cpus": std::thread::available_parallelism().map_or(1, usize::from),
             },
         });
-        render::write(path, render::json(&run)?)?;
+        render::write(&directory.join(files::RUN), render::json(&run)?)?;
         Ok(self.stages)
     }
 }
@@ -83,17 +93,17 @@ fn read_line(path: &str) -> Option<String> {
     Some(std::fs::read_to_string(path).ok()?.trim().to_owned())
 }
 
-/// User and system time of this process, where the system tells.
+/// User and system time of this process, where the system reports it.
 #[must_use]
 pub fn cpu_seconds() -> Option<f64> {
-    const TICKS_A_SECOND: f64 = 100.0; // fixed for programs by the Linux ABI
+    const TICKS_PER_SECOND: f64 = 100.0; // fixed for programs by the Linux ABI
     let stat = std::fs::read_to_string("/proc/self/stat").ok()?;
     let fields: Vec<&str> = stat.rsplit_once(')')?.1.split_whitespace().collect();
     let ticks = fields.get(11)?.parse::<f64>().ok()? + fields.get(12)?.parse::<f64>().ok()?;
-    Some(ticks / TICKS_A_SECOND)
+    Some(ticks / TICKS_PER_SECOND)
 }
 
-/// The most memory this process had, where the system tells.
+/// The most memory this process had, where the system reports it.
 #[must_use]
 pub fn peak_memory_bytes() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;

@@ -1,5 +1,5 @@
-//! `summary.json`: counts, config and its hash, what was skipped and capped. Nothing in it varies
-//! between runs of the same job.
+//! `summary.json`: counts, config and its hash, what was skipped and capped. Nothing in it varies between runs of
+//! the same job.
 
 use std::collections::BTreeMap;
 
@@ -41,9 +41,9 @@ pub struct Summary {
     pub source_bytes: u64,
     /// Files that hold many pages each, and what was found in them.
     pub files: Vec<SourceFile>,
-    /// Files in directories that are plainly no pages.
+    /// Files in directories that are clearly not pages.
     pub ignored_files: u64,
-    /// Records of crawls that are no pages, by what they are.
+    /// Records of web archives that are not pages, by what they are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub passed_over: BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that was compared: `main`, `core`, or all of the `page` where
@@ -63,7 +63,7 @@ pub struct Summary {
     pub kinds: BTreeMap<&'static str, u64>,
     /// Different token sequences (every empty page counts).
     pub identity_sets: u64,
-    /// Pages whose id was taken and that got another one.
+    /// Pages that got another id because theirs was taken.
     pub repeated_ids: u64,
     /// Files with the examples that matching started from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -71,7 +71,7 @@ pub struct Summary {
     /// Pages in them; they are not counted in `pages`, `kept`, `dropped` and `kinds`.
     #[serde(skip_serializing_if = "is_zero")]
     pub seed_pages: u64,
-    /// The other corpus, and what was dropped because it has it.
+    /// The other corpus, and how many pages were dropped because it has them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub against: Option<AgainstReport>,
     /// Bands and rows.
@@ -106,7 +106,7 @@ pub struct Summary {
     pub clusters: u64,
     /// Pages of the largest group.
     pub largest_cluster: u64,
-    /// Buckets that were too common, in all.
+    /// Crowded buckets, in total.
     pub capped_buckets: u64,
     /// The largest of them.
     pub capped: Vec<Capped>,
@@ -123,7 +123,7 @@ pub struct Summary {
 pub struct TableReport {
     /// How many.
     pub tables: usize,
-    /// No pair that differs in at most so many bits was missed; nothing where buckets were capped.
+    /// No pair that differs in at most so many bits was missed; none where buckets were capped.
     pub exact_to_distance: Option<u32>,
 }
 
@@ -132,7 +132,7 @@ pub struct TableReport {
 pub struct SizeFilterReport {
     /// Times that two pages met at a feature.
     pub collisions: u64,
-    /// Those that were passed over, as the pages are of too different sizes.
+    /// Those that were skipped because the sizes of the pages differ too much.
     pub passed_over: u64,
 }
 
@@ -144,7 +144,8 @@ pub struct FilterReport {
     /// Bits that a chunk sets.
     pub hashes: u32,
     /// Chunks of a page, on average.
-    pub chunks_a_page: f64,
+    #[serde(rename = "chunks_a_page")]
+    pub chunks_per_page: f64,
     /// Share of its bits that a page is expected to have in common with an unrelated page.
     pub chance_level: f64,
     /// Share of its bits that belong to chunks wrongly inferred to be in an unrelated page.
@@ -154,7 +155,7 @@ pub struct FilterReport {
 }
 
 impl FilterReport {
-    /// For the pages at hand; nothing where there are no filters.
+    /// For these pages; none where there are no filters.
     pub(crate) fn new(plan: &Plan, sets: Option<&PageSets>) -> Option<FilterReport> {
         let (filter, sets) = (plan.sketch.filter?, sets?);
         let pages = sets.len().max(1) as f64;
@@ -162,7 +163,7 @@ impl FilterReport {
         Some(FilterReport {
             bits: filter.bits,
             hashes: filter.hashes,
-            chunks_a_page: mean(&|count| count),
+            chunks_per_page: mean(&|count| count),
             chance_level: mean(&|count| filter.fill(count)),
             false_match_ratio: mean(&|count| filter.false_match_ratio(count)),
             crowded_filters: sets.feature_counts().filter(|&count| filter.fill(count as f64) > 0.5).count() as u64,
@@ -194,7 +195,7 @@ pub struct SourceFile {
     pub pages: u64,
 }
 
-/// A bucket that was too common to be spelled out as pairs.
+/// A bucket that was too crowded to be spelled out as pairs.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Capped {
     /// The band it was found in.
@@ -207,7 +208,7 @@ pub struct Capped {
     pub example: [String; 2],
 }
 
-/// A group one should look at.
+/// A group worth a look.
 #[derive(Debug, Clone, Serialize)]
 pub struct LargeCluster {
     /// The kept page.
@@ -331,7 +332,7 @@ fn source_files(findings: &Findings<'_>) -> Vec<SourceFile> {
     sources.map(describe).collect()
 }
 
-/// Whether a group of `size` among `pages` is large enough to be looked at by a person: a thousand
+/// Whether a group of `size` among `pages` is large enough to be worth a look: a thousand
 /// pages, or a twentieth of the corpus and at least twenty.
 fn is_suspicious(size: u64, pages: u64) -> bool {
     size >= 1000 || (size >= 20 && size * 20 >= pages)

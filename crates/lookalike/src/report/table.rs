@@ -12,6 +12,7 @@ use arrow_array::{ArrayRef, RecordBatch};
 use arrow_schema::{DataType, Field, Schema};
 use parquet::arrow::ArrowWriter;
 use parquet::basic::{Compression, ZstdLevel};
+use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
@@ -69,16 +70,7 @@ impl Builder {
             (Builder::Whole(builder), Cell::Whole(number)) => builder.append_option(number),
             (Builder::Real(builder), Cell::Real(number)) => builder.append_option(number),
             (Builder::Truth(builder), Cell::Truth(truth)) => builder.append_option(truth),
-            (builder, cell) => debug_assert!(false, "{cell:?} does not fit the column {}", builder.kind()),
-        }
-    }
-
-    fn kind(&self) -> &'static str {
-        match self {
-            Builder::Text(_) => "text",
-            Builder::Whole(_) => "whole",
-            Builder::Real(_) => "real",
-            Builder::Truth(_) => "truth",
+            (_, cell) => unreachable!("{cell:?} does not fit its column"),
         }
     }
 
@@ -137,8 +129,7 @@ impl TableWriter {
             .set_column_dictionary_enabled("source".into(), true)
             .set_column_dictionary_enabled("kind".into(), true)
             .build();
-        let parquet =
-            ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(parquet_error(&path))?;
+        let parquet = ArrowWriter::try_new(file, Arc::clone(&schema), Some(properties)).map_err(cannot_write(&path))?;
         let lines = if jsonl {
             let path = directory.join(files.jsonl);
             let file = File::create(&path).map_err(Error::io(&path, "create"))?;
@@ -154,8 +145,11 @@ impl TableWriter {
     ///
     /// # Errors
     /// When a file cannot be written.
+    ///
+    /// # Panics
+    /// When the cells do not fit the columns.
     pub fn push(&mut self, cells: &[Cell<'_>]) -> Result<()> {
-        debug_assert_eq!(cells.len(), self.builders.len());
+        assert_eq!(cells.len(), self.builders.len(), "a row has one cell per column");
         for (builder, &cell) in self.builders.iter_mut().zip(cells) {
             builder.push(cell);
         }
@@ -173,9 +167,9 @@ impl TableWriter {
     fn write_batch(&mut self) -> Result<()> {
         let columns = self.builders.iter_mut().map(Builder::finish).collect();
         let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)
-            .map_err(|error| Error::Parquet { path: self.path.clone(), reason: error.to_string() })?;
+            .map_err(|error| Error::internal(format!("a table does not fit its columns: {error}")))?;
         self.rows = 0;
-        self.parquet.write(&batch).map_err(parquet_error(&self.path))
+        self.parquet.write(&batch).map_err(cannot_write(&self.path))
     }
 
     /// Closes the files.
@@ -184,7 +178,7 @@ impl TableWriter {
     /// When a file cannot be written.
     pub fn finish(mut self) -> Result<()> {
         self.write_batch()?;
-        self.parquet.close().map_err(parquet_error(&self.path))?;
+        self.parquet.close().map_err(cannot_write(&self.path))?;
         if let Some((path, mut file)) = self.lines {
             file.flush().map_err(Error::io(&path, "write"))?;
         }
@@ -205,20 +199,33 @@ fn write_line<'a>(file: &mut impl Write, cells: impl Iterator<Item = (&'a str, &
     file.write_all(b"}\n")
 }
 
-/// A Parquet error at `path`; a full disk is told as such.
-pub(crate) fn parquet_error(path: &Path) -> impl FnOnce(parquet::errors::ParquetError) -> Error {
-    let path = path.to_path_buf();
-    move |error| {
-        let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(&error);
-        while let Some(current) = cause {
-            if let Some(io) = current.downcast_ref::<std::io::Error>() {
-                let cause = io
-                    .raw_os_error()
-                    .map_or_else(|| std::io::Error::new(io.kind(), io.to_string()), std::io::Error::from_raw_os_error);
-                return Error::Io { path, action: "write", cause };
-            }
-            cause = current.source();
+/// What the system said where that is behind a Parquet error, such as a full disk.
+fn io_cause(error: &ParquetError) -> Option<std::io::Error> {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(current) = cause {
+        if let Some(io) = current.downcast_ref::<std::io::Error>() {
+            let copy = || std::io::Error::new(io.kind(), io.to_string());
+            return Some(io.raw_os_error().map_or_else(copy, std::io::Error::from_raw_os_error));
         }
-        Error::Parquet { path, reason: error.to_string() }
+        cause = current.source();
+    }
+    None
+}
+
+/// For `map_err`: a Parquet file of ours could not be written.
+pub(crate) fn cannot_write(path: &Path) -> impl FnOnce(ParquetError) -> Error {
+    let path = path.to_path_buf();
+    move |error| match io_cause(&error) {
+        Some(cause) => Error::Io { path, action: "write", cause },
+        None => Error::internal(format!("{}: cannot be written as Parquet: {error}", path.display())),
+    }
+}
+
+/// For `map_err`: a Parquet file cannot be read.
+pub(crate) fn cannot_read(path: &Path) -> impl FnOnce(ParquetError) -> Error {
+    let path = path.to_path_buf();
+    move |error| match io_cause(&error) {
+        Some(cause) => Error::Io { path, action: "read", cause },
+        None => Error::corrupt(&path, format!("cannot be read as Parquet: {error}")),
     }
 }

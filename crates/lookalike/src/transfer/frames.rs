@@ -6,17 +6,16 @@
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
-use xxhash_rust::xxh3::xxh3_64;
-
 use crate::config::Config;
 use crate::error::Result;
 use crate::page::{RawPage, Token};
 use crate::read::Corpus;
 use crate::text::{PageReader, Scope, TextOptions};
+use crate::transfer::ngrams::sequence_hash;
 
-/// Pages that are looked at for frames, at the most.
+/// At most so many pages are examined for frames.
 const SAMPLE: u64 = 20_000;
-/// Fewer pages have no frame.
+/// A corpus of fewer pages has no frame.
 const FEWEST_PAGES: u64 = 8;
 
 /// The blocks of a corpus's frame, and the words of half of its titles.
@@ -24,11 +23,6 @@ const FEWEST_PAGES: u64 = 8;
 pub(super) struct Frame {
     blocks: HashSet<u64>,
     title: HashSet<Token>,
-}
-
-fn block_hash(tokens: &[Token]) -> u64 {
-    let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
-    xxh3_64(&bytes)
 }
 
 /// The blocks of a page, as ranges of its tokens.
@@ -39,7 +33,7 @@ fn blocks(tokens: usize, ends: &[usize]) -> impl Iterator<Item = std::ops::Range
 }
 
 impl Frame {
-    /// Looks at the first pages of a corpus.
+    /// Examines the first pages of a corpus.
     pub(super) fn find(corpus: &Corpus, config: &Config, threads: usize) -> Result<Frame> {
         let options = TextOptions { blocks: true, words: false, scope: Scope::Page, ..config.plan().text };
         let (mut counts, mut titles, mut pages) = (HashMap::<u64, u64>::new(), HashMap::<Token, u64>::new(), 0u64);
@@ -51,7 +45,7 @@ impl Frame {
                     let read = reader.read(&page);
                     if read.scope.is_some() {
                         let ranges = blocks(read.tokens.len(), read.block_ends);
-                        let mut hashes: Vec<u64> = ranges.map(|range| block_hash(&read.tokens[range])).collect();
+                        let mut hashes: Vec<u64> = ranges.map(|range| sequence_hash(&read.tokens[range])).collect();
                         hashes.sort_unstable();
                         hashes.dedup();
                         let has_title = read.title.is_some();
@@ -83,7 +77,7 @@ impl Frame {
         Ok(Frame { blocks: common(counts), title: common(titles) })
     }
 
-    /// What of a page is compared: its prose; without prose, all but the frame.
+    /// The words by which a page is compared: its prose; without prose, everything but the frame.
     pub(super) fn without(&self, page: &RawPage<'_>, reader: &mut PageReader) -> Vec<Token> {
         let read = reader.read(page);
         if read.scope != Some(Scope::Page) || self.blocks.is_empty() {
@@ -92,13 +86,13 @@ impl Frame {
         let mut kept = Vec::new();
         for (at, range) in blocks(read.tokens.len(), read.block_ends).enumerate() {
             let block = &read.tokens[range];
-            if self.blocks.contains(&block_hash(block)) {
+            if self.blocks.contains(&sequence_hash(block)) {
                 continue;
             }
             let is_title = at == 0 && read.title.is_some();
             kept.extend(block.iter().filter(|token| !is_title || !self.title.contains(token)));
         }
-        // A page that is all frame is what it is.
+        // A page that is nothing but frame is compared by it.
         if kept.is_empty() { read.tokens.to_vec() } else { kept }
     }
 }

@@ -1,15 +1,17 @@
-//! Relevance judgments, carried from one corpus to another.
+//! Relevance judgments, transferred from one corpus to another.
 //!
 //! In: judgments of pages of a corpus A, and a corpus B. Out: for each judged page its counterparts in B, found by
 //! equal URL and by content, and the judgments of B that follow. Content: pages with the same words, with
 //! fingerprints within a distance, or with a band of min-values in common are compared exactly; from a threshold
-//! on they are near-duplicates. B goes by once; the judged pages of A stay in memory.
+//! on they are near-duplicates. B is read once; the judged pages of A stay in memory.
 
+mod counterparts;
 mod frames;
+mod judged;
 mod ngrams;
 mod output;
 pub mod qrels;
-mod sides;
+mod side;
 pub mod urls;
 
 pub use output::{Conflict, NgramRow, Report};
@@ -18,15 +20,17 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use crate::config::Config;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, first_names};
 use crate::names::named;
 use crate::observe::Observer;
 use crate::report::files;
 use crate::work_dir::WorkDir;
+use counterparts::Counterparts;
+use judged::JudgedPages;
 use qrels::Judgment;
-use sides::{JudgedPages, Side};
+use side::Side;
 
-/// What is to be carried, and how.
+/// What is transferred, and how.
 #[derive(Debug, Clone)]
 pub struct TransferOptions {
     /// The judgments.
@@ -43,9 +47,9 @@ pub struct TransferOptions {
     pub threshold: f64,
     /// Judged pages may be missing from A.
     pub allow_missing: bool,
-    /// Judgments are carried only between near-duplicates, not on a URL alone.
+    /// Judgments are transferred only between near-duplicates, not on a URL alone.
     pub verified_only: bool,
-    /// Judgments are carried to every near-duplicate, not to the most similar alone.
+    /// Judgments are transferred to every near-duplicate, not only to the most similar one.
     pub all_near: bool,
     /// Which judgment counts where several differ.
     pub on_conflict: OnConflict,
@@ -70,11 +74,11 @@ named! {
 /// How a counterpart was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Way {
-    /// Under the same URL; its content is another.
+    /// By its URL only; the content differs.
     Url,
-    /// By its content.
+    /// By its content only.
     Near,
-    /// Both.
+    /// By both.
     Both,
 }
 
@@ -97,7 +101,7 @@ pub(crate) struct Counterpart {
     pub(crate) judged: u32,
     pub(crate) id: String,
     pub(crate) url: Option<String>,
-    /// Nothing where it is near by some n-grams only, which is for the report and not for judgments.
+    /// None where it is near by some n-grams only, which counts in the report and not for judgments.
     pub(crate) way: Option<Way>,
     /// Differing bits of the fingerprints, where both have one.
     pub(crate) distance: Option<u32>,
@@ -109,43 +113,38 @@ pub(crate) struct Counterpart {
     pub(crate) near_sets: u8,
 }
 
-/// Carries judgments over, and writes the result.
+/// Transfers judgments, and writes the result.
 ///
 /// # Errors
 /// When something cannot be read or written, judged pages are missing that must not be, or the two sides do not fit
 /// together.
 pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Report> {
     if !(options.threshold > 0.0 && options.threshold <= 1.0) {
-        return Err(Error::Usage(format!(
-            "--threshold {} is not a similarity: it must be above 0 and at most 1",
-            options.threshold
-        )));
+        return Err(Error::invalid("threshold", options.threshold, "must be above 0 and at most 1"));
     }
     let judgments = qrels::read(&options.qrels)?;
     let same = |path: &std::path::Path| path.canonicalize().ok();
     if same(&options.qrels).is_some() && same(&options.qrels) == same(&options.output.join(files::QRELS)) {
-        return Err(Error::Usage(format!(
-            "{}: the judgments of the result would replace those that are read; choose another --output",
+        let reason = format!(
+            "the judgments of the result would replace {}, which is read; choose another directory",
             options.qrels.display()
-        )));
+        );
+        return Err(Error::conflict("output", reason));
     }
     let work = WorkDir::open_for(output::FILES.to_vec(), &options.output, options.force, false)?;
     let read = &options.config.read;
     let (from, to) = (Side::new(&options.from, read)?, Side::new(&options.to, read)?);
-    let config = sides::common_config(&from, &to, &options.config)?;
+    let config = side::common_config(&from, &to, &options.config)?;
     let judged = JudgedPages::read(&from, &judgments, &config, options, observer)?;
     check_missing(&judged, &judgments, options)?;
-    let found = judged.find_in(&to, &config, options, observer)?;
+    let found = Counterparts::find(&judged, &to, &config, options, observer)?;
     let report = output::write(&judgments, &judged, &found, options, work.path())?;
     work.publish()?;
     Ok(report)
 }
 
-/// Missing pages that are named.
-const NAMED: usize = 10;
-
 fn check_missing(judged: &JudgedPages, judgments: &[Judgment], options: &TransferOptions) -> Result<()> {
-    let mut missing: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut missing: BTreeMap<&str, u64> = BTreeMap::new();
     for judgment in judgments {
         if judged.number(&judgment.page).is_none() {
             missing.entry(&judgment.page).or_insert(judgment.line);
@@ -155,21 +154,19 @@ fn check_missing(judged: &JudgedPages, judgments: &[Judgment], options: &Transfe
     if missing.is_empty() || (options.allow_missing && missing.len() < all) {
         return Ok(());
     }
-    let mut named: Vec<(usize, &str)> = missing.iter().map(|(page, line)| (*line, *page)).collect();
-    named.sort_unstable();
-    let more = named.len().saturating_sub(NAMED);
-    let names: Vec<String> = named.iter().take(NAMED).map(|(line, page)| format!("  line {line}: {page}")).collect();
-    let rest = if more > 0 { format!("\n  … and {more} more") } else { String::new() };
-    Err(Error::Usage(format!(
-        "{}: {} of the {all} judged pages are not in {}:\n{}{rest}\n{}",
-        options.qrels.display(),
+    let mut by_line: Vec<(u64, &str)> = missing.iter().map(|(page, line)| (*line, *page)).collect();
+    by_line.sort_unstable();
+    let names: Vec<String> = by_line.iter().map(|(line, page)| format!("line {line}: {page}")).collect();
+    let remedy = if missing.len() == all {
+        "so there is nothing to transfer; check the ids, or name the field that has them with `id_field`"
+    } else {
+        "use `allow_missing` to transfer the judgments of the others"
+    };
+    let reason = format!(
+        "{} of the {all} judged pages are not in {}:\n{}\n{remedy}",
         missing.len(),
         options.from.join(", "),
-        names.join("\n"),
-        if missing.len() == all {
-            "so there is nothing to carry over; check the ids, or --id-field"
-        } else {
-            "use --allow-missing to carry over the others alone"
-        }
-    )))
+        first_names(&names)
+    );
+    Err(Error::bad_input(&options.qrels, reason))
 }

@@ -1,6 +1,8 @@
-//! Two pages, compared by word n-grams of 1 to 8: what the report on judgments is made of.
+//! Two pages, compared by word n-grams of 1 to 8: what the report on transferred judgments is made of.
 
 use std::collections::HashMap;
+
+use xxhash_rust::xxh3::xxh3_64;
 
 use crate::candidate::hamming_join::{QueryTables, join_design};
 use crate::feature::shingle::{into_set, shingles};
@@ -12,9 +14,15 @@ use crate::sketch::simhash::fingerprint;
 use crate::sketch::supershingle::Bands;
 use crate::verify::jaccard::{jaccard, shared};
 
-/// The lengths that are looked at.
+/// The lengths that are compared.
 pub(super) const LENGTHS: std::ops::RangeInclusive<usize> = 1..=8;
 pub(super) const COUNT: usize = 8;
+
+/// A hash of a sequence of tokens.
+pub(super) fn sequence_hash(tokens: &[Token]) -> u64 {
+    let bytes: Vec<u8> = tokens.iter().flat_map(|token| token.to_le_bytes()).collect();
+    xxh3_64(&bytes)
+}
 
 /// The exact Jaccard similarity of two pages' n-grams.
 pub(super) fn similarity(left: &[Token], right: &[Token], n: usize) -> f64 {
@@ -31,22 +39,22 @@ pub(super) fn similarity(left: &[Token], right: &[Token], n: usize) -> f64 {
     jaccard(shared(&left, &right), left.len(), right.len())
 }
 
-/// Who has which fingerprint.
-pub(super) struct Near {
+/// Pages by their fingerprints, and who is near which.
+pub(super) struct NearFingerprints {
     radius: u32,
     design: Design,
     values: Vec<u64>,
-    who: HashMap<u64, Vec<u32>>,
+    pages: HashMap<u64, Vec<u32>>,
 }
 
-impl Near {
-    pub(super) fn new(rows: impl Iterator<Item = (u32, u64)>, others: u64, radius: u32) -> Near {
-        let mut who: HashMap<u64, Vec<u32>> = HashMap::new();
-        rows.for_each(|(page, value)| who.entry(value).or_default().push(page));
-        let mut values: Vec<u64> = who.keys().copied().collect();
+impl NearFingerprints {
+    pub(super) fn new(rows: impl Iterator<Item = (u32, u64)>, others: u64, radius: u32) -> NearFingerprints {
+        let mut pages: HashMap<u64, Vec<u32>> = HashMap::new();
+        rows.for_each(|(page, value)| pages.entry(value).or_default().push(page));
+        let mut values: Vec<u64> = pages.keys().copied().collect();
         values.sort_unstable();
         let design = join_design(values.len() as u64, others, radius);
-        Near { radius, design, values, who }
+        NearFingerprints { radius, design, values, pages }
     }
 
     pub(super) fn values(&self) -> &[u64] {
@@ -58,7 +66,7 @@ impl Near {
         QueryTables::new(&self.values, &self.design)
     }
 
-    /// Who is near which of `values`: the place in `values`, who, and the distance.
+    /// The pages near each of `values`: the place in `values`, the page, and the distance.
     pub(super) fn find(&self, tables: &QueryTables<'_>, values: &[u64]) -> Vec<(usize, u32, u32)> {
         if self.values.is_empty() || values.is_empty() {
             return Vec::new();
@@ -69,7 +77,7 @@ impl Near {
         for (known, value) in tables.join(values, self.radius) {
             let distance = (known ^ value).count_ones();
             for &at in places.get(&value).into_iter().flatten() {
-                found.extend(self.who.get(&known).into_iter().flatten().map(|&page| (at, page, distance)));
+                found.extend(self.pages.get(&known).into_iter().flatten().map(|&page| (at, page, distance)));
             }
         }
         found.sort_unstable();
@@ -77,9 +85,9 @@ impl Near {
         found
     }
 
-    /// Who has exactly this fingerprint.
-    pub(super) fn who(&self, value: u64) -> &[u32] {
-        self.who.get(&value).map_or(&[], Vec::as_slice)
+    /// The pages with exactly this fingerprint.
+    pub(super) fn pages_with(&self, value: u64) -> &[u32] {
+        self.pages.get(&value).map_or(&[], Vec::as_slice)
     }
 }
 
@@ -88,12 +96,12 @@ pub(super) struct BandTable {
     n: usize,
     hasher: MinHasher,
     bands: Bands,
-    who: HashMap<(u32, u64), Vec<u32>>,
+    pages: HashMap<(u32, u64), Vec<u32>>,
 }
 
-/// Room for making sketches.
+/// Buffers for making sketches.
 #[derive(Default)]
-pub(super) struct Room {
+pub(super) struct NgramScratch {
     sequence: Vec<u64>,
     narrow: Vec<u32>,
     minima: Vec<u32>,
@@ -103,31 +111,31 @@ pub(super) struct Room {
 impl BandTable {
     pub(super) fn new(n: usize, threshold: f64, seed: u64) -> BandTable {
         let bands = layout::choose(threshold, 0.99).bands;
-        BandTable { n, hasher: MinHasher::new(bands.functions(), seed), bands, who: HashMap::new() }
+        BandTable { n, hasher: MinHasher::new(bands.functions(), seed), bands, pages: HashMap::new() }
     }
 
-    fn keys(&self, tokens: &[Token], room: &mut Room, mut tell: impl FnMut((u32, u64))) {
-        shingles(tokens, self.n, &mut room.sequence);
-        into_set(&mut room.sequence);
-        if room.sequence.is_empty() {
+    fn keys(&self, tokens: &[Token], scratch: &mut NgramScratch, mut emit: impl FnMut((u32, u64))) {
+        shingles(tokens, self.n, &mut scratch.sequence);
+        into_set(&mut scratch.sequence);
+        if scratch.sequence.is_empty() {
             return;
         }
-        self.hasher.min_values(&room.sequence, &mut room.narrow, &mut room.minima);
-        for key in (0u32..).zip(self.bands.keys(&room.minima, &mut room.bytes)) {
-            tell(key);
+        self.hasher.min_values(&scratch.sequence, &mut scratch.narrow, &mut scratch.minima);
+        for key in (0u32..).zip(self.bands.keys(&scratch.minima, &mut scratch.bytes)) {
+            emit(key);
         }
     }
 
-    pub(super) fn add(&mut self, page: u32, tokens: &[Token], room: &mut Room) {
+    pub(super) fn add(&mut self, page: u32, tokens: &[Token], scratch: &mut NgramScratch) {
         let mut keys = Vec::new();
-        self.keys(tokens, room, |key| keys.push(key));
-        keys.into_iter().for_each(|key| self.who.entry(key).or_default().push(page));
+        self.keys(tokens, scratch, |key| keys.push(key));
+        keys.into_iter().for_each(|key| self.pages.entry(key).or_default().push(page));
     }
 
-    /// Who shares a band.
-    pub(super) fn find(&self, tokens: &[Token], room: &mut Room) -> Vec<u32> {
+    /// The pages that share a band.
+    pub(super) fn find(&self, tokens: &[Token], scratch: &mut NgramScratch) -> Vec<u32> {
         let mut found = Vec::new();
-        self.keys(tokens, room, |key| found.extend(self.who.get(&key).into_iter().flatten()));
+        self.keys(tokens, scratch, |key| found.extend(self.pages.get(&key).into_iter().flatten()));
         found.sort_unstable();
         found.dedup();
         found
@@ -135,7 +143,7 @@ impl BandTable {
 }
 
 /// The SimHash fingerprint of n-grams, each as often as it occurs.
-pub(super) fn simhash(tokens: &[Token], n: usize, room: &mut Room) -> Option<u64> {
-    shingles(tokens, n, &mut room.sequence);
-    (!room.sequence.is_empty()).then(|| fingerprint(&room.sequence))
+pub(super) fn simhash(tokens: &[Token], n: usize, scratch: &mut NgramScratch) -> Option<u64> {
+    shingles(tokens, n, &mut scratch.sequence);
+    (!scratch.sequence.is_empty()).then(|| fingerprint(&scratch.sequence))
 }

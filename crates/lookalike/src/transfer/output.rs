@@ -11,9 +11,11 @@ use crate::report::plots::chart::{Scale, Series};
 use crate::report::plots::figures::{Figure, figure};
 use crate::report::table::{Cell, ColumnType, TableWriter};
 use crate::report::{files, render};
+use crate::transfer::counterparts::Counterparts;
+use crate::transfer::judged::JudgedPages;
 use crate::transfer::ngrams::COUNT;
 use crate::transfer::qrels::{self, Judgment};
-use crate::transfer::sides::{Found, JudgedPages};
+
 use crate::transfer::{Counterpart, OnConflict, TransferOptions, Way};
 
 /// What was carried over, in numbers.
@@ -158,11 +160,11 @@ impl OnConflict {
 pub(super) fn write(
     judgments: &[Judgment],
     judged: &JudgedPages,
-    found: &Found,
+    found: &Counterparts,
     options: &TransferOptions,
     directory: &Path,
 ) -> Result<Report> {
-    let mut counterparts: Vec<&Counterpart> = found.counterparts.iter().filter(|row| row.way.is_some()).collect();
+    let mut counterparts: Vec<&Counterpart> = found.rows.iter().filter(|row| row.way.is_some()).collect();
     counterparts.sort_by(|a, b| (a.judged, &a.id).cmp(&(b.judged, &b.id)));
     let nearest = nearest(&counterparts);
     let is_carried = |row: &Counterpart| match row.way {
@@ -213,11 +215,12 @@ pub(super) fn write(
         }
     }
     if let Some(row) = carried.iter().find(|row| row.2.contains(char::is_whitespace)) {
-        return Err(Error::Usage(format!(
-            "the page '{}' of {} has a blank in its id, which judgments in TREC format cannot hold; rename it, or give ids with --id-field",
+        let reason = format!(
+            "the page '{}' of {} has a blank in its id, which judgments in TREC format cannot hold; rename it, or name a field with other ids with `id_field`",
             row.2,
             options.to.join(", ")
-        )));
+        );
+        return Err(Error::conflict("to", reason));
     }
     qrels::write(&directory.join(files::QRELS), carried.iter().copied())?;
     let lines: String = conflicts.iter().map(render::json_line).collect::<Result<_>>()?;
@@ -270,13 +273,13 @@ fn write_mapping(
 fn report(
     judgments: &[Judgment],
     judged: &JudgedPages,
-    found: &Found,
+    found: &Counterparts,
     options: &TransferOptions,
     (carried_judgments, carried_pages): (u64, u64),
     conflicts: usize,
 ) -> Report {
     let pages = |wanted: &dyn Fn(&Counterpart) -> bool| -> BTreeSet<u32> {
-        found.counterparts.iter().filter(|row| wanted(row)).map(|row| row.judged).collect()
+        found.rows.iter().filter(|row| wanted(row)).map(|row| row.judged).collect()
     };
     let with_url = pages(&|row| matches!(row.way, Some(Way::Url | Way::Both)));
     let near = pages(&|row| matches!(row.way, Some(Way::Near | Way::Both)));
@@ -287,7 +290,7 @@ fn report(
     };
     let of = |test: &dyn Fn(&Counterpart) -> bool| {
         let hits = pages(test);
-        let pairs = found.counterparts.iter().filter(|row| test(row));
+        let pairs = found.rows.iter().filter(|row| test(row));
         let verified = pairs.clone().filter(|row| row.similarity.is_some_and(|found| found >= options.threshold));
         NgramFound {
             pages: hits.len() as u64,
@@ -310,9 +313,9 @@ fn report(
         judgments: judgments.len() as u64,
         judged_pages: judged_ids.len() as u64,
         judged_pages_found: judged.pages.len() as u64,
-        skipped: judged.skipped + found.skipped,
-        from_pages: judged.corpus_pages,
-        to_pages: found.corpus_pages,
+        skipped: judged.counts.skipped + found.counts.skipped,
+        from_pages: judged.counts.pages,
+        to_pages: found.counts.pages,
         with_url: with_url.len() as u64,
         with_url_near: pages(&|row| row.way == Some(Way::Both)).len() as u64,
         by_content_only: by_content_only(&near),
@@ -373,8 +376,4 @@ fn write_report(report: &Report, options: &TransferOptions, directory: &Path) ->
     };
     render::write(&directory.join(files::REPORT), render::html(&page)?)?;
     render::write(&directory.join(files::SUMMARY), render::json(report)?)
-}
-
-fn percent(part: &u64, whole: &u64) -> String {
-    format!("{:.1} %", *part as f64 * 100.0 / (*whole).max(1) as f64)
 }

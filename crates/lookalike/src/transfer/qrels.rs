@@ -1,10 +1,11 @@
 //! Relevance judgments in TREC format: topic, iteration, page, grade.
 
-use std::io::Write;
+use std::fmt::Write;
 use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::read::plain::plain_text;
+use crate::report::render;
 
 /// One judgment.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,21 +18,21 @@ pub struct Judgment {
     pub page: String,
     /// The grade; negative ones are for junk.
     pub grade: i64,
-    /// The line it stands in.
-    pub line: usize,
+    /// Its line, from 1.
+    pub line: u64,
 }
 
 /// Reads a file of judgments.
 ///
 /// # Errors
-/// With the line, when a line has not four columns, or a grade that is no whole number, or judges a page again in
-/// another way.
+/// When a line does not have four columns, has a grade that is not a whole number, or judges a page again and
+/// differently.
 pub fn read(path: &Path) -> Result<Vec<Judgment>> {
     let text = plain_text(path)?;
     let mut judgments: Vec<Judgment> = Vec::new();
     let mut known: std::collections::HashMap<(String, String), usize> = std::collections::HashMap::new();
-    for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
-        let wrong = |reason: String| Error::Usage(format!("{}: line {}: {reason}", path.display(), number + 1));
+    for (number, line) in (1u64..).zip(text.lines()).filter(|row| !row.1.trim().is_empty()) {
+        let wrong = |reason: String| Error::bad_line(path, number, reason);
         let cells: Vec<&str> = line.split_whitespace().collect();
         let [topic, iteration, page, grade] = cells[..] else {
             let hint =
@@ -41,15 +42,15 @@ pub fn read(path: &Path) -> Result<Vec<Judgment>> {
                 cells.len()
             )));
         };
-        let grade: i64 = grade
-            .parse()
-            .map_err(|_| wrong(format!("the grade '{grade}' is no whole number (0 and 1, or -2 to 4, for example)")))?;
+        let grade: i64 = grade.parse().map_err(|_| {
+            wrong(format!("the grade '{grade}' is not a whole number (0 and 1, or -2 to 4, for example)"))
+        })?;
         let judgment = Judgment {
             topic: topic.to_owned(),
             iteration: iteration.to_owned(),
             page: page.to_owned(),
             grade,
-            line: number + 1,
+            line: number,
         };
         match known.get(&(judgment.topic.clone(), judgment.page.clone())) {
             Some(&before) if judgments[before].grade != grade => {
@@ -65,7 +66,7 @@ pub fn read(path: &Path) -> Result<Vec<Judgment>> {
         judgments.push(judgment);
     }
     if judgments.is_empty() {
-        return Err(Error::Usage(format!("{}: holds no judgment", path.display())));
+        return Err(Error::bad_input(path, "holds no judgments"));
     }
     Ok(judgments)
 }
@@ -75,12 +76,11 @@ pub fn read(path: &Path) -> Result<Vec<Judgment>> {
 /// # Errors
 /// When the file cannot be written.
 pub fn write<'a>(path: &Path, rows: impl Iterator<Item = (&'a str, &'a str, &'a str, i64)>) -> Result<()> {
-    let mut text = Vec::new();
+    let mut text = String::new();
     for (topic, iteration, page, grade) in rows {
-        // Writing to memory cannot fail.
-        let _ = writeln!(text, "{topic} {iteration} {page} {grade}");
+        writeln!(text, "{topic} {iteration} {page} {grade}").expect("writing to a string cannot fail");
     }
-    std::fs::write(path, text).map_err(Error::io(path, "write"))
+    render::write(path, text)
 }
 
 #[cfg(test)]
@@ -106,9 +106,9 @@ mod tests {
         for (text, complaint) in [
             ("1 0 a 1\n1 0 b\n", "line 2: has 3 columns"),
             ("1 a 1 1 0.5\n", "line 1: has 5 columns; judgments have four: topic, iteration, page, grade (five"),
-            ("1 0 a high\n", "line 1: the grade 'high' is no whole number"),
+            ("1 0 a high\n", "line 1: the grade 'high' is not a whole number"),
             ("1 0 a 1\n1 0 a 2\n", "line 2: 'a' has the grade 2 for topic 1 here and 1 in line 1"),
-            ("", "holds no judgment"),
+            ("", "holds no judgments"),
         ] {
             let error = of(text).unwrap_err().to_string();
             assert!(error.contains(complaint), "{error}");

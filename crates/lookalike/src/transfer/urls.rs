@@ -1,4 +1,4 @@
-//! The same page under the same URL, however it is written.
+//! URLs in a normal form, so that one page has one URL.
 
 use url::Url;
 
@@ -7,23 +7,24 @@ use url::Url;
 #[must_use]
 pub fn normalized(url: &str) -> Option<String> {
     let parsed = Url::parse(url).ok().filter(Url::has_host);
-    let Some(parsed) = parsed.or_else(|| Url::parse(&format!("http://{url}")).ok()) else { return path(url) };
+    let Some(parsed) = parsed.or_else(|| Url::parse(&format!("http://{url}")).ok()) else {
+        return Some(path(url));
+    };
     let host = parsed.host_str()?.trim_end_matches('.').to_lowercase();
     let host = host.strip_prefix("www.").unwrap_or(&host);
     let port = parsed.port().filter(|port| *port != 80 && *port != 443);
     let port = port.map_or_else(String::new, |port| format!(":{port}"));
     let query = parsed.query().filter(|query| !query.is_empty()).map_or_else(String::new, |query| format!("?{query}"));
-    Some(format!("{host}{port}{}{query}", path(parsed.path()).unwrap_or_default()))
+    Some(format!("{host}{port}{}{query}", path(parsed.path())))
 }
 
 /// A path without its trivial end.
-pub(super) fn path(path: &str) -> Option<String> {
+pub(super) fn path(path: &str) -> String {
     let path = path.trim_start_matches("./");
     let cut = ["index.html", "index.htm", "index.php"]
         .iter()
         .find_map(|end| path.strip_suffix(end).filter(|rest| rest.is_empty() || rest.ends_with('/')));
-    let path = cut.unwrap_or(path).trim_end_matches('/');
-    Some(path.to_owned())
+    cut.unwrap_or(path).trim_end_matches('/').to_owned()
 }
 
 #[cfg(test)]
@@ -31,7 +32,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_makes_no_difference_goes() {
+    fn what_makes_no_difference_is_dropped() {
         for url in [
             "http://www.Example.org/a/",
             "https://example.org/a",

@@ -1,7 +1,7 @@
 //! What two near-duplicates differ in, as far as a program can tell.
 //!
 //! In: two pages. Out: the kinds of differences of Henzinger (2006), Tables 3, 4, 6 and 7. Every place where the
-//! visible texts differ is looked at with the words around it: what is a part of the page's URL, a date, a
+//! visible texts differ is examined with the words around it: what is a part of the page's URL, a date, a
 //! duration, a number of visitors, an id or the name of a server is said to be so; of the rest, what lies
 //! outside the blocks that read like prose is a minor item, and what lies in them is the main item.
 
@@ -43,7 +43,7 @@ pub enum Difference {
 }
 
 impl Difference {
-    /// All, in the order in which they are told.
+    /// All, in the order in which they are listed.
     pub const ALL: [Difference; 10] = [
         Difference::Url,
         Difference::TimeStamp,
@@ -99,7 +99,7 @@ impl Differences {
         }
     }
 
-    /// What Henzinger's rules say to it: correct, incorrect, or undecided.
+    /// The verdict by Henzinger's rules: correct, incorrect, or undecided.
     #[must_use]
     pub fn verdict(&self) -> &'static str {
         if self.kinds.contains(&Difference::MainItem) {
@@ -112,13 +112,13 @@ impl Differences {
     }
 }
 
-/// One page, looked at from all sides.
-struct Looked {
+/// Everything about one page that differences are judged by.
+struct PageAspects {
     text: String,
     title: String,
-    /// What it is about, by each way to find it, with single spaces; nothing where none finds any.
+    /// Its main content by each way to find it, with single spaces; empty where none finds any.
     cores: Vec<String>,
-    /// Its blocks that are long enough to say something.
+    /// Its longer blocks.
     paragraphs: Vec<String>,
     /// What its forms are filled with.
     forms: Vec<String>,
@@ -133,13 +133,13 @@ fn squeeze(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn look(page: &RawPage<'_>) -> Looked {
+fn aspects(page: &RawPage<'_>) -> PageAspects {
     let mut whole = PageReader::new(TextOptions::default());
     let text = whole.text(page);
     let read = whole.read(page);
     let (tokens, title) = (read.tokens.to_vec(), squeeze(read.title.unwrap_or_default()));
     let title = if title.is_empty() { page.title.as_deref().map(squeeze).unwrap_or_default() } else { title };
-    // The blocks that read like prose, and what a reader view would show: each has some of the frame at times.
+    // The blocks that read like prose, and what a reader view would show: either contains some of the frame at times.
     let mut cores = Vec::new();
     for scope in [Scope::Core, Scope::Main] {
         let mut reader = PageReader::new(TextOptions { scope, content: true, ..TextOptions::default() });
@@ -154,7 +154,7 @@ fn look(page: &RawPage<'_>) -> Looked {
         Body::Text(text) => text.to_string(),
         Body::Bytes(bytes) => charset::decode(bytes, page.charset.as_deref()).text.into_owned(),
     };
-    Looked {
+    PageAspects {
         text,
         title,
         cores,
@@ -165,9 +165,8 @@ fn look(page: &RawPage<'_>) -> Looked {
     }
 }
 
-#[allow(clippy::expect_used)] // the patterns are constants; a test compiles them all
 fn pattern(text: &str) -> Regex {
-    Regex::new(text).expect("a valid pattern")
+    Regex::new(text).expect("patterns are constants, and a test compiles them all")
 }
 
 /// The values of form fields, in their order.
@@ -182,7 +181,7 @@ fn forms(html: &str) -> Vec<String> {
     let values = INPUT.captures_iter(html).filter(|found| {
         let whole = found.get(0).map_or("", |all| all.as_str());
         let is_input = whole.get(..6).is_some_and(|start| start.eq_ignore_ascii_case("<input"));
-        // What the visitor cannot fill in is no form to him.
+        // What visitors cannot fill in is not a form to them.
         let rest = found.get(0).map_or("", |all| &html[all.end()..]);
         let tag_end = rest.find('>').map_or("", |end| &rest[..end]);
         !(HIDDEN.is_match(whole) || (is_input && HIDDEN.is_match(tag_end)))
@@ -194,10 +193,10 @@ fn forms(html: &str) -> Vec<String> {
         .collect()
 }
 
-/// Looks at two pages.
+/// Compares two pages.
 #[must_use]
 pub fn classify(left: &RawPage<'_>, right: &RawPage<'_>) -> Differences {
-    let (left, right) = (look(left), look(right));
+    let (left, right) = (aspects(left), aspects(right));
     let (found, words) = hunks(&left.text, &right.text);
     let mut differences = Differences { words: found.iter().map(|hunk| hunk.words).sum(), ..Differences::default() };
     let forms_differ = left.forms != right.forms;
@@ -205,7 +204,7 @@ pub fn classify(left: &RawPage<'_>, right: &RawPage<'_>) -> Differences {
         if forms_differ {
             differences.kinds.insert(Difference::Form);
         } else if left.tokens != right.tokens {
-            // What lies behind the words that are compared is not known to be invisible.
+            // What follows the words that are compared is not known to be invisible.
             let is_cut = words > MOST_WORDS_SIDE_BY_SIDE && left.text != right.text;
             differences.kinds.insert(if is_cut { Difference::MainItem } else { Difference::Invisible });
         }
@@ -331,7 +330,7 @@ const MINOR_WORDS: usize = 12;
 const MINOR_SHARE: f64 = 0.03;
 
 /// Whether what is left lies in what the page is about.
-fn item(rest: &[&Hunk], left: &Looked, right: &Looked, words: usize) -> Difference {
+fn item(rest: &[&Hunk], left: &PageAspects, right: &PageAspects, words: usize) -> Difference {
     let titles_touched = rest.iter().any(|hunk| touches(&left.title, &hunk.left) || touches(&right.title, &hunk.right));
     if titles_touched && !share_a_part(&left.title, &right.title) {
         return Difference::MainItem;
@@ -340,7 +339,7 @@ fn item(rest: &[&Hunk], left: &Looked, right: &Looked, words: usize) -> Differen
         let differing: usize = rest.iter().map(|hunk| hunk.words).sum();
         differing <= MINOR_WORDS && (differing as f64) <= MINOR_SHARE * words as f64
     } else {
-        let inside = |hunk: &Hunk, side: &str, page: &Looked| {
+        let inside = |hunk: &Hunk, side: &str, page: &PageAspects| {
             page.cores.iter().all(|core| is_inside(hunk, side, core))
                 && page.paragraphs.iter().any(|text| is_inside(hunk, side, text))
         };

@@ -7,7 +7,7 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use crate::text::is_unspaced;
 
-/// Words of each text that are compared; that there is more is said.
+/// Words of each text that are compared; if there are more, the result says so.
 const MOST_WORDS: usize = 3000;
 /// Shared words shown on each side of a difference.
 const CONTEXT_WORDS: usize = 12;
@@ -47,14 +47,14 @@ pub struct Span {
 }
 
 impl Span {
-    /// Whether it belongs to what the two texts have in common, and is no stray word.
+    /// Whether it belongs to what the two texts have in common, and is not a stray word.
     #[must_use]
     pub fn is_core(&self) -> bool {
         self.is_shared && self.words >= CORE_WORDS
     }
 }
 
-/// Two texts, each as parts that the other has and parts that it has not.
+/// Two texts, each as parts that the other has and parts that it lacks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SideBySide {
     /// The left text.
@@ -109,7 +109,7 @@ struct Word<'a> {
     space_after: bool,
 }
 
-/// White space is no difference.
+/// White space makes no difference.
 impl PartialEq for Word<'_> {
     fn eq(&self, other: &Self) -> bool {
         self.text == other.text
@@ -177,13 +177,13 @@ pub(crate) struct Hunk {
     pub(crate) left: String,
     /// Only in the right text, or nothing.
     pub(crate) right: String,
-    /// What both have behind it.
+    /// What both have after it.
     pub(crate) after: String,
     /// Words of both sides.
     pub(crate) words: usize,
 }
 
-/// Words before and behind a difference, for whoever wants to understand it.
+/// Words before and after a difference, to understand it by.
 const HUNK_CONTEXT: usize = 5;
 
 /// The places where two texts differ, as far as they are compared; also the words of the longer text.
@@ -294,7 +294,7 @@ mod tests {
     }
 
     #[test]
-    fn side_by_side_tells_core_from_frame() {
+    fn side_by_side_separates_core_and_frame() {
         let core = "one two three four five six seven eight nine";
         let sides = side_by_side(&format!("Home News {core} Copyright"), &format!("Menu {core} Contact us"));
         assert_eq!((sides.shared, sides.left_only, sides.right_only), (9, 3, 3));

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::report::numbers::thousands;
+
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 300.0;
 const LEFT: f64 = 54.0;
@@ -9,7 +11,7 @@ const RIGHT: f64 = 14.0;
 const TOP: f64 = 12.0;
 const BOTTOM: f64 = 42.0;
 
-/// How numbers become places.
+/// How values map to positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Scale {
     /// Between two numbers.
@@ -166,12 +168,12 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
-/// A number with the digits that say something.
+/// A number without meaningless digits.
 fn number(value: f64) -> String {
     if value.abs() >= 1000.0 && value.fract() == 0.0 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count
         let count = value as u64;
-        return crate::report::plots::thousands(count);
+        return thousands(count);
     }
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,4 +1,4 @@
-//! Plots with their words, for pages that show several.
+//! Plots with titles, captions and legends, for pages that show several.
 
 use askama::Template;
 
@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::report::plots::chart::{COLOURS, Scale, Series, draw};
 use crate::report::render;
 
-/// A plot with its words.
+/// A plot with its title, caption and legend.
 pub(crate) struct Figure {
     pub(crate) title: String,
     /// Which figure of which paper it corresponds to.

@@ -5,6 +5,8 @@ pub(crate) mod figures;
 
 use std::fmt::Write as _;
 
+use crate::report::numbers::{counted, thousands};
+
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 240.0;
 const LEFT: f64 = 52.0;
@@ -63,19 +65,6 @@ fn grid(value: u64) -> (f64, Vec<u64>) {
     }
 }
 
-/// A number with a comma every three digits.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
-    let mut out = String::new();
-    for (at, digit) in digits.chars().enumerate() {
-        if at > 0 && (digits.len() - at).is_multiple_of(3) {
-            out.push(',');
-        }
-        out.push(digit);
-    }
-    out
-}
-
 fn frame(drawing: &mut Drawing, most: u64, x_label: &str) -> f64 {
     let (top, lines) = grid(most);
     for value in lines {
@@ -87,7 +76,7 @@ fn frame(drawing: &mut Drawing, most: u64, x_label: &str) -> f64 {
     top
 }
 
-/// How many groups have how many pages; sizes in doubling steps where there are many.
+/// The number of groups by size; in doubling steps where sizes vary a lot.
 pub(super) fn cluster_sizes(sizes: &[u64]) -> String {
     let mut drawing = Drawing::new(HEIGHT, "Number of clusters by size");
     let largest = sizes.iter().copied().max().unwrap_or(0);
@@ -114,7 +103,7 @@ pub(super) fn cluster_sizes(sizes: &[u64]) -> String {
             "bar",
             (x + width * 0.12, y),
             (width * 0.76, y_of(0.0) - y),
-            &format!("{} clusters of {label} pages", thousands(found)),
+            &format!("{} of {label} pages", counted(found, "cluster")),
         );
         if found > 0 {
             drawing.text("value", "middle", (x + width / 2.0, y - 4.0), &thousands(found));
@@ -155,7 +144,7 @@ pub(super) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Opt
                     class,
                     (x + 0.8, base),
                     (width - 1.6, height),
-                    &format!("{} pairs {word}, {low:.3} to {high:.3}", thousands(count)),
+                    &format!("{} {word}, {low:.3} to {high:.3}", counted(count, "pair")),
                 );
             }
         }
@@ -213,7 +202,7 @@ pub(super) fn s_curve(probability: impl Fn(f64) -> f64, threshold: Option<f64>, 
     drawing.finish()
 }
 
-/// What comes out of each stage, as horizontal bars of their own scale.
+/// What each stage leaves, as horizontal bars.
 pub(super) fn stages(rows: &[(&str, u64)]) -> String {
     const ROW: f64 = 30.0;
     const LABEL: f64 = 190.0;
@@ -229,7 +218,7 @@ pub(super) fn stages(rows: &[(&str, u64)]) -> String {
     drawing.finish()
 }
 
-/// Numbers as columns, one beside the other; every `step`-th has its place written under it.
+/// Numbers as columns, side by side; every `step`-th is labelled with its index.
 pub(crate) fn columns(title: &str, x_label: &str, values: &[u64], step: usize) -> String {
     let mut drawing = Drawing::new(HEIGHT, title);
     let top = frame(&mut drawing, values.iter().copied().max().unwrap_or(0), x_label);
@@ -273,19 +262,13 @@ mod tests {
     }
 
     #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(thousands(999), "999");
-    }
-
-    #[test]
     fn every_pair_is_in_a_bar() {
         let plot = similarities(&[0.7, 0.9, 1.0], &[0.55], Some(0.7), "similarity");
-        assert_eq!(plot.matches("pairs accepted").count(), 3);
-        assert_eq!(plot.matches("pairs rejected").count(), 1);
+        assert_eq!(plot.matches("1 pair accepted").count(), 3);
+        assert_eq!(plot.matches("1 pair rejected").count(), 1);
         assert!(plot.contains("threshold 0.7"));
         assert!(similarities(&[], &[], None, "similarity").ends_with("</svg>"));
         assert!(cluster_sizes(&[]).ends_with("</svg>"));
-        assert!(cluster_sizes(&[2, 900]).contains("clusters of 513–1024 pages"));
+        assert!(cluster_sizes(&[2, 900]).contains("1 cluster of 513–1024 pages"));
     }
 }

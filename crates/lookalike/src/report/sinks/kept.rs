@@ -1,6 +1,6 @@
 //! `kept/`: the input without what was dropped.
 //!
-//! In: which pages are kept. Out: one file an input file, same name, format and compression; the
+//! In: which pages are kept. Out: one file per input file, with its name, format and compression; the
 //! bytes of kept records unchanged (Parquet: the rows, same schema). Directories of pages: the list
 //! `kept.txt`, and copies on request.
 
@@ -15,13 +15,12 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
-use crate::job::RunOptions;
 use crate::page::{PageId, SourceId};
 use crate::read::compression::Compression;
 use crate::read::{Chunks, Format, Source, guarded, open_parquet as open_file};
 use crate::report::sinks::{Sink, SinkContext, kept_crawl};
-use crate::report::table::parquet_error;
-use crate::report::{Findings, files};
+use crate::report::table::{cannot_read, cannot_write};
+use crate::report::{Findings, OutputOptions, files};
 
 pub(super) struct Kept;
 
@@ -35,7 +34,7 @@ impl Sink for Kept {
     }
 }
 
-fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Result<()> {
+fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> Result<()> {
     fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
     let mut list = String::new();
     // Examples are not part of what is cleaned.
@@ -68,10 +67,9 @@ fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Res
                 let mut ranges: Vec<(u64, u64)> = Vec::new();
                 let mut from = 0;
                 for page in pages.filter(|&page| !is_kept(page)) {
-                    let place = findings.pages.place(page);
-                    let start = place.offset.unwrap_or_default();
+                    let (start, end) = range_of(findings, page)?;
                     ranges.push((from, start));
-                    from = start + place.length;
+                    from = end;
                 }
                 ranges.push((from, TO_THE_END));
                 copy_ranges(source, &target, &ranges)?;
@@ -84,11 +82,10 @@ fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Res
                     None => {}
                 }
                 for page in pages.filter(|&page| is_kept(page)) {
-                    let place = findings.pages.place(page);
-                    let start = place.offset.unwrap_or_default();
+                    let (start, end) = range_of(findings, page)?;
                     match ranges.last_mut() {
-                        Some(last) if last.1 == start => last.1 = start + place.length,
-                        _ => ranges.push((start, start + place.length)),
+                        Some(last) if last.1 == start => last.1 = end,
+                        _ => ranges.push((start, end)),
                     }
                 }
                 copy_ranges(source, &target, &ranges)?;
@@ -102,7 +99,14 @@ fn write(findings: &Findings<'_>, directory: &Path, options: &RunOptions) -> Res
     Ok(())
 }
 
-/// The end of a range that goes on as long as the file does.
+/// The bytes of a page's record in the decompressed source.
+fn range_of(findings: &Findings<'_>, page: PageId) -> Result<(u64, u64)> {
+    let place = findings.pages.place(page);
+    let start = place.offset.ok_or_else(|| Error::internal("a record that is copied by its bytes has no offset"))?;
+    Ok((start, start + place.length))
+}
+
+/// The end of a range that extends to the end of the file.
 const TO_THE_END: u64 = u64::MAX;
 
 /// Where the kept part of a source goes.
@@ -132,7 +136,7 @@ fn create_parent(target: &Path) -> Result<()> {
 fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<()> {
     let file = File::create(target).map_err(Error::io(target, "create"))?;
     if source.compression == Compression::None {
-        // File to file: the system copies without passing the bytes through us.
+        // File to file: the system copies without moving the bytes through this process.
         let Some(path) = source.location.path() else { return copy_parts(source, file, target, ranges) };
         let mut from = File::open(path).map_err(Error::io(path, "read"))?;
         let mut file = file;
@@ -141,7 +145,7 @@ fn copy_ranges(source: &Source, target: &Path, ranges: &[(u64, u64)]) -> Result<
             let copied =
                 io::copy(&mut Read::take(&from, end - start), &mut file).map_err(Error::io(target, "write"))?;
             if copied != end - start && end != TO_THE_END {
-                return Err(shorter(source));
+                return Err(truncated(source));
             }
         }
         return Ok(());
@@ -178,29 +182,27 @@ fn copy_parts(source: &Source, file: File, target: &Path, ranges: &[(u64, u64)])
         Ok(())
     };
     source.compression.write(file, fill).map_err(Error::io(target, "write"))?;
-    if is_short { Err(shorter(source)) } else { Ok(()) }
+    if is_short { Err(truncated(source)) } else { Ok(()) }
 }
 
-pub(super) fn shorter(source: &Source) -> Error {
-    let reason =
-        "is shorter than it was when it was read; run lookalike dedup again when nothing writes to it".to_owned();
-    Error::BadResult { path: source.path(), reason }
+/// The source has fewer bytes than when it was read.
+pub(super) fn truncated(source: &Source) -> Error {
+    Error::corrupt(&source.path(), "is shorter than when it was read; run the job again when nothing writes to it")
 }
 
-/// Copies the rows whose numbers, from 1, are in `kept`, ascending. All columns are read now, so
-/// damage that the first reading did not come by can show here; rows are never lost silently.
+/// Copies the rows whose numbers, from 1, are in `kept`, ascending. Only now are all columns read, so
+/// damage that the first reading did not meet can show here; rows are never lost silently.
 fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
     let copied = guarded(|| try_copy_rows(source, target, kept));
-    let failed = |(_, reason): (_, String)| Error::Parquet { path: source.path(), reason };
-    let copied = copied.map_err(failed)??;
+    let copied = copied.map_err(|(_, reason)| Error::corrupt(&source.path(), reason))??;
     if copied == kept.len() as u64 {
         return Ok(());
     }
     let reason = format!(
-        "only {copied} of {} kept rows can be copied: the file is damaged in a column that is not compared; mend it, or leave it out",
+        "only {copied} of {} kept rows can be copied: the file is damaged in a column that is not compared; repair it, or leave it out",
         kept.len()
     );
-    Err(Error::Parquet { path: source.path(), reason })
+    Err(Error::corrupt(&source.path(), reason))
 }
 
 /// Returns the number of rows that were copied.
@@ -222,18 +224,18 @@ fn try_copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<u64> {
     // What the writer of the input noted down about types is copied as it is.
     let options = ArrowWriterOptions::new().with_properties(properties.build()).with_skip_arrow_metadata(true);
     let schema = Arc::clone(builder.schema());
-    let mut writer = ArrowWriter::try_new_with_options(out, schema, options).map_err(parquet_error(target))?;
+    let mut writer = ArrowWriter::try_new_with_options(out, schema, options).map_err(cannot_write(target))?;
     let (mut row, mut copied) = (0u64, 0u64);
-    for batch in builder.build().map_err(parquet_error(&source.path()))? {
+    for batch in builder.build().map_err(cannot_read(&source.path()))? {
         let Ok(batch) = batch else { break };
         let rows = row + 1..row + 1 + batch.num_rows() as u64;
         let mask: BooleanArray = rows.map(|number| Some(kept.binary_search(&number).is_ok())).collect();
         row += batch.num_rows() as u64;
         let filtered = filter_record_batch(&batch, &mask)
-            .map_err(|error| Error::Parquet { path: target.to_path_buf(), reason: error.to_string() })?;
+            .map_err(|error| Error::internal(format!("rows cannot be filtered: {error}")))?;
         copied += filtered.num_rows() as u64;
-        writer.write(&filtered).map_err(parquet_error(target))?;
+        writer.write(&filtered).map_err(cannot_write(target))?;
     }
-    writer.close().map_err(parquet_error(target))?;
+    writer.close().map_err(cannot_write(target))?;
     Ok(copied)
 }

@@ -1,7 +1,7 @@
-//! `kept/` for crawls: all records but dropped pages and the requests for them.
+//! `kept/` for web archives: all records except dropped pages and the requests for them.
 //!
-//! Bytes of kept records are copied as they are; where every record is a member of its own, that is its
-//! compressed bytes. With `revisit`, dropped pages become revisit records that name the page they
+//! The bytes of kept records are copied unchanged; where every record is a compressed member of its own, its
+//! compressed bytes are. With `revisit`, dropped pages become revisit records that name the page they
 //! duplicate, and their requests stay.
 
 use std::collections::{HashMap, HashSet};
@@ -41,7 +41,10 @@ pub(super) fn write(findings: &Findings<'_>, index: SourceId, target: &Path, rev
     let plan = KeptPlan { findings, dropped: &dropped, revisit };
     let (items, is_raw) = match plan.items(source)? {
         Some(items) => (items, source.is_seekable()),
-        None => (plan.items(&Source { by_member: false, ..source.clone() })?.unwrap_or_default(), false),
+        None => {
+            let items = plan.items(&Source { by_member: false, ..source.clone() })?;
+            (items.ok_or_else(|| Error::internal("a record of a decompressed web archive has no offset"))?, false)
+        }
     };
     if is_raw { copy_raw(source, target, &items) } else { copy_stream(source, target, &items) }
 }
@@ -64,7 +67,7 @@ struct Entry {
 }
 
 impl KeptPlan<'_> {
-    /// What is kept of `source`; nothing if a record has no place.
+    /// What is kept of `source`; `None` if a record has no offset in it.
     fn items(&self, source: &Source) -> Result<Option<Vec<Item>>> {
         let reading = self.findings.reading;
         let file = source.location.open().map_err(Error::io(&source.path(), "read"))?;
@@ -131,7 +134,7 @@ impl KeptPlan<'_> {
         items
     }
 
-    /// The revisit that stands for a dropped page; nothing for a record that is no WARC record.
+    /// The revisit that stands for a dropped page; `None` for a record that is not a WARC record.
     fn revisit_record(
         &self,
         page: PageId,
@@ -149,7 +152,7 @@ impl KeptPlan<'_> {
         };
         let kept_digest = kept_names.iter().find(|row| row.0 == DIGEST).map(|row| row.1.as_slice());
         let is_same = head.payload_digest.is_some() && head.payload_digest == kept_digest;
-        // The response's head tells what the server said; its body is that of the kept page.
+        // The response's head is what the server sent; its body is that of the kept page.
         let block = record.get(head.length..).unwrap_or_default();
         let block = if block.starts_with(b"HTTP/") { &block[..head_length(block).unwrap_or(0)] } else { &[] };
         let mut out = Vec::new();
@@ -218,7 +221,7 @@ fn copy_raw(source: &Source, target: &Path, items: &[Item]) -> Result<()> {
                 let copied =
                     io::copy(&mut file.by_ref().take(to - from), &mut out).map_err(Error::io(target, "write"))?;
                 if copied != to - from {
-                    return Err(super::kept::shorter(source));
+                    return Err(super::kept::truncated(source));
                 }
             }
             Item::Record(record) => {
@@ -252,5 +255,5 @@ fn copy_stream(source: &Source, target: &Path, items: &[Item]) -> Result<()> {
         Ok(())
     };
     source.compression.write(out, fill).map_err(Error::io(target, "write"))?;
-    if is_short { Err(super::kept::shorter(source)) } else { Ok(()) }
+    if is_short { Err(super::kept::truncated(source)) } else { Ok(()) }
 }

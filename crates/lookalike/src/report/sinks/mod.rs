@@ -17,10 +17,9 @@ use std::path::Path;
 pub(crate) use kept::has_copies;
 
 use crate::error::{Error, Result};
-use crate::job::RunOptions;
 use crate::observe::Observer;
 use crate::report::summary::Summary;
-use crate::report::{Findings, files};
+use crate::report::{Findings, OutputOptions, files};
 
 /// One output of a result, made from its findings.
 pub(crate) trait Sink: Sync {
@@ -45,7 +44,7 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct SinkContext<'a> {
     /// The counts.
     pub(crate) summary: &'a Summary,
-    pub(crate) options: &'a RunOptions,
+    pub(crate) options: OutputOptions,
     /// Learns of the progress.
     pub(crate) observer: &'a dyn Observer,
 }

@@ -12,7 +12,8 @@ use crate::page::{PageId, RawPage, ScoredPair};
 use crate::plan::Decision;
 use crate::report::diff::differences::classify;
 use crate::report::diff::{self, Piece};
-use crate::report::plots::{self, thousands};
+use crate::report::numbers::{counted, percent, thousands};
+use crate::report::plots;
 use crate::report::sinks::{Sink, SinkContext};
 use crate::report::summary::Summary;
 use crate::report::{Findings, files, render};
@@ -35,6 +36,8 @@ const SNIPPET_CHARS: usize = 90;
 #[template(path = "report.html")]
 struct ReportTemplate<'a> {
     summary: &'a Summary,
+    /// "3 of 10 pages are duplicates".
+    headline: String,
     method: &'static str,
     rule: String,
     keep: String,
@@ -123,12 +126,15 @@ fn html(findings: &Findings<'_>, summary: &Summary) -> Result<String> {
     let curve = findings.plan.curve(threshold.unwrap_or(1.0));
     let report = ReportTemplate {
         summary,
+        headline: headline(summary),
         method: method_name(findings),
         rule: findings.config.rule(threshold),
         keep: keep_name(&findings.config.groups.keep),
         grouping: match findings.config.groups.cluster {
-            ClusterMode::Star => "stars: every dropped page is a verified near-duplicate of the kept page it names",
-            ClusterMode::Components => "connected components: chains of verified pairs are one group",
+            ClusterMode::Star => {
+                "stars: every dropped page is a verified near-duplicate of the page that is kept in its place"
+            }
+            ClusterMode::Components => "connected components: a chain of verified pairs is one group",
         },
         cards: cards(summary),
         stages: plots::stages(&stage_rows(summary)),
@@ -164,33 +170,39 @@ impl Findings<'_> {
     }
 }
 
+fn headline(summary: &Summary) -> String {
+    let verb = if summary.dropped == 1 { "is a duplicate" } else { "are duplicates" };
+    format!("{} of {} {verb}", thousands(summary.dropped), counted(summary.pages, "page"))
+}
+
 fn method_name(findings: &Findings<'_>) -> &'static str {
     if findings.config.pairs.exact_only { "exact copies only" } else { findings.config.method.name() }
 }
 
-/// What a method has to say beyond the common numbers.
+/// Sentences about what only some methods and inputs have.
 fn more(summary: &Summary) -> Vec<String> {
     let mut more = Vec::new();
     let pages_by = |scope: &str| summary.compared.get(scope).copied().unwrap_or_default();
     let whole = pages_by("page");
-    for (scope, part) in [("core", "blocks that read like prose were"), ("main", "main content was")] {
+    for (scope, part) in [("core", "the blocks that read like prose were"), ("main", "the main content was")] {
         if pages_by(scope) > 0 {
-            more.push(format!("Of {} HTML pages the {part} compared.", thousands(pages_by(scope))));
+            more.push(format!("In {}, only {part} compared.", counted(pages_by(scope), "HTML page")));
         }
     }
     if whole > 0 && whole < summary.compared.values().sum() {
-        more.push(format!("{} had too little of it and were compared whole.", thousands(whole)));
+        let verb = if whole == 1 { "was" } else { "were" };
+        more.push(format!("{} had too little of it and {verb} compared as a whole.", counted(whole, "HTML page")));
     }
     if let Some(tables) = summary.tables {
         let promise = tables.exact_to_distance.map_or_else(
-            || "; crowded buckets were compared by leaders, so not all pairs are listed.".to_owned(),
+            || "; crowded buckets were compared through leaders, so some pairs may be missing.".to_owned(),
             |distance| format!(": no pair that differs in at most {distance} bits was missed."),
         );
-        more.push(format!("Found through {} tables of bits{promise}", tables.tables));
+        more.push(format!("Candidates were found through {}{promise}", counted(tables.tables as u64, "bit table")));
     }
     if let Some(filter) = summary.size_filter.filter(|filter| filter.collisions > 0) {
         more.push(format!(
-            "The size filter passed over {} of {} times that two pages met at a feature ({:.0} %).",
+            "The size filter skipped {} of the {} times that two pages shared a feature ({:.0} %).",
             thousands(filter.passed_over),
             thousands(filter.collisions),
             filter.passed_over as f64 * 100.0 / filter.collisions as f64
@@ -198,13 +210,13 @@ fn more(summary: &Summary) -> Vec<String> {
     }
     if let Some(filters) = summary.filters {
         more.push(format!(
-            "Bloom filters of {} bits, {} for a chunk; {:.1} chunks a page on average. By chance alone, unrelated pages have {:.1} % of their bits in common; {:.2} % of the bits belong to chunks wrongly inferred to be shared. {} pages fill more than half of their filter.",
+            "Bloom filters have {} bits, of which each chunk sets {}; pages have {:.1} chunks on average. By chance alone, unrelated pages have {:.1} % of their bits in common; {:.2} % of the bits belong to chunks wrongly inferred to be shared. More than half full: {}.",
             filters.bits,
             filters.hashes,
-            filters.chunks_a_page,
+            filters.chunks_per_page,
             filters.chance_level * 100.0,
             filters.false_match_ratio * 100.0,
-            thousands(filters.crowded_filters)
+            counted(filters.crowded_filters, "filter")
         ));
     }
     if !summary.antecedents.is_empty() {
@@ -215,50 +227,52 @@ fn more(summary: &Summary) -> Vec<String> {
 
 fn keep_name(keep: &Keep) -> String {
     match keep {
-        Keep::First => "the first page of a group".to_owned(),
-        Keep::Longest => "the longest page of a group".to_owned(),
-        Keep::Newest => "the newest page of a group".to_owned(),
+        Keep::First => "the first page".to_owned(),
+        Keep::Longest => "the longest page".to_owned(),
+        Keep::Newest => "the newest page".to_owned(),
         Keep::ShortestUrl => "the page with the shortest URL".to_owned(),
         Keep::Max(field) => format!("the page with the largest {field}"),
     }
 }
 
 fn cards(summary: &Summary) -> Vec<Card> {
-    let share = |part: u64| format!("{:.1} % of the pages", part as f64 * 100.0 / summary.pages.max(1) as f64);
+    let share = |part: u64| format!("{} of the pages", percent(part, summary.pages));
     let skipped: u64 = summary.skipped.values().sum();
+    let (exact, contained) = (summary.kinds["exact"], summary.kinds["contained"]);
+    let near = summary.kinds["near"] + contained;
+    let files = counted(summary.sources, "file");
+    let label = |number: u64, one: &'static str, many: &'static str| if number == 1 { one } else { many };
     vec![
         Card {
             number: thousands(summary.pages),
-            label: "pages",
+            label: label(summary.pages, "page", "pages"),
             note: match summary.passed_over.values().sum() {
-                0 => format!("in {} files", thousands(summary.sources)),
-                others => {
-                    format!("in {} files, beside {} other records", thousands(summary.sources), thousands(others))
-                }
+                0 => format!("in {files}"),
+                others => format!("in {files}, along with {}", counted(others, "other record")),
             },
         },
         Card { number: thousands(summary.kept), label: "kept", note: share(summary.kept) },
         Card {
-            number: thousands(summary.kinds["exact"]),
-            label: "exact copies dropped",
-            note: share(summary.kinds["exact"]),
+            number: thousands(exact),
+            label: label(exact, "exact copy dropped", "exact copies dropped"),
+            note: share(exact),
         },
         Card {
-            number: thousands(summary.kinds["near"] + summary.kinds["contained"]),
-            label: "near-duplicates dropped",
-            note: match summary.kinds["contained"] {
-                0 => share(summary.kinds["near"]),
+            number: thousands(near),
+            label: label(near, "near-duplicate dropped", "near-duplicates dropped"),
+            note: match contained {
+                0 => share(near),
                 contained => format!("{} of them contained in the kept page", thousands(contained)),
             },
         },
         Card {
             number: thousands(summary.clusters),
-            label: "clusters",
-            note: format!("largest: {} pages", thousands(summary.largest_cluster)),
+            label: label(summary.clusters, "cluster", "clusters"),
+            note: format!("largest: {}", counted(summary.largest_cluster, "page")),
         },
         Card {
             number: thousands(skipped),
-            label: "records skipped",
+            label: label(skipped, "record skipped", "records skipped"),
             note: if skipped == 0 { "all records were usable".to_owned() } else { "see below".to_owned() },
         },
     ]
@@ -279,7 +293,7 @@ fn similarities(pairs: &[ScoredPair]) -> Vec<f64> {
     pairs.iter().map(|pair| pair.similarity).collect()
 }
 
-/// The first members of each cluster, least similar first: they are what a person should see.
+/// The first members of each cluster, least similar first: these are the ones worth a look.
 fn members_of(findings: &Findings<'_>, clusters: &[(PageId, u64)]) -> Vec<Vec<PageId>> {
     let place: HashMap<PageId, usize> = clusters.iter().enumerate().map(|(at, row)| (row.0, at)).collect();
     let mut members = vec![Vec::new(); clusters.len()];
@@ -314,7 +328,7 @@ fn pairs_at_the_threshold(findings: &Findings<'_>) -> (Vec<ScoredPair>, Vec<Scor
     (above, below)
 }
 
-/// The texts of `pages`, which are ascending, cut to what is shown; those in `paired` also as they are.
+/// The texts of `pages`, which are ascending, cut to what is shown; those in `paired` also unchanged.
 fn texts(findings: &Findings<'_>, pages: &[PageId], paired: &BTreeSet<PageId>) -> Result<Shown> {
     let wanted = findings.pages.wanted(pages);
     let (mut texts, mut whole) = (HashMap::new(), HashMap::new());
@@ -351,8 +365,8 @@ struct Viewer<'a> {
 
 impl Viewer<'_> {
     fn page(&self, page: PageId) -> Result<PageView> {
-        let mut room = Scratch::default();
-        let strings = self.findings.pages.strings(page, &mut room)?;
+        let mut scratch = Scratch::default();
+        let strings = self.findings.pages.strings(page, &mut scratch)?;
         let name = strings
             .title
             .map_or_else(|| self.texts.get(&page).map(|text| snippet(text)), |title| Some(title.to_owned()));
@@ -379,6 +393,7 @@ impl Viewer<'_> {
     }
 
     fn pair(&self, pair: &ScoredPair) -> Result<PairView> {
+        // Pages of an index have no text.
         let text = |page: PageId| self.texts.get(&page).map_or("", String::as_str);
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         Ok(PairView {

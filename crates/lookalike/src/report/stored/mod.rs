@@ -1,10 +1,10 @@
-//! A result directory → what was found, for commands that work on results.
+//! A result directory → its findings, for jobs that work on results.
 
 pub(crate) mod texts;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
@@ -20,6 +20,7 @@ use crate::report::files::{self, TableFiles};
 use crate::report::summary::{
     AgainstReport, Capped, FORMAT_VERSION, FilterReport, SizeFilterReport, SourceFile, TableReport,
 };
+use crate::report::table::cannot_read;
 
 /// The parts of `summary.json` that other commands need.
 #[derive(Debug, Deserialize)]
@@ -75,12 +76,12 @@ pub(crate) struct PageIds(HashMap<String, PageId>);
 pub(crate) fn summary(directory: &Path) -> Result<StoredSummary> {
     let path = directory.join(files::SUMMARY);
     if !path.exists() {
-        let reason = "is no whole lookalike result (no summary.json in it); run lookalike dedup first".to_owned();
-        return Err(Error::BadResult { path: directory.to_path_buf(), reason });
+        let reason = format!("is not a complete lookalike result (it has no {})", files::SUMMARY);
+        return Err(Error::corrupt(directory, reason));
     }
     let bytes = std::fs::read(&path).map_err(Error::io(&path, "read"))?;
-    let damaged = |reason: String| Error::BadResult { path: path.clone(), reason };
-    let unclear = |error: serde_json::Error| damaged(format!("cannot be understood: {error}"));
+    let damaged = |reason: String| Error::corrupt(&path, reason);
+    let unclear = |error: serde_json::Error| damaged(format!("is not the summary of a result: {error}"));
     let mut value: serde_json::Value = serde_json::from_slice(&bytes).map_err(unclear)?;
     match value["format_version"].as_u64() {
         Some(1) => {
@@ -102,7 +103,7 @@ pub(crate) fn summary(directory: &Path) -> Result<StoredSummary> {
     let hash = format!("{:016x}", summary.config.hash());
     if hash != summary.config_hash {
         return Err(damaged(format!(
-            "its config has the hash {hash}, not {} as it says: it was changed by hand or written by another version",
+            "its config has the hash {hash}, not the recorded {}: it was edited, or written by another version",
             summary.config_hash
         )));
     }
@@ -157,7 +158,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
                 record: record.value(row),
                 offset: offset.is_valid(row).then(|| offset.value(row)),
                 length: length.value(row),
-                tokens: u32::try_from(tokens.value(row)).unwrap_or(u32::MAX),
+                tokens: u32::try_from(tokens.value(row)).map_err(|_| "has a page of 2^32 tokens or more".to_owned())?,
                 identity: None,
                 rank_key: None,
                 strings: PageStrings { id: id.value(row), url: url.as_deref(), title: title.as_deref() },
@@ -182,9 +183,8 @@ impl PageIds {
     }
 
     fn page(&self, id: &str, directory: &Path) -> Result<PageId> {
-        self.0.get(id).copied().ok_or_else(|| Error::BadResult {
-            path: directory.to_path_buf(),
-            reason: format!("the tables do not fit together: no page has the id '{id}'"),
+        self.find(id).ok_or_else(|| {
+            Error::corrupt(directory, format!("the tables do not belong together: no page has the id '{id}'"))
         })
     }
 
@@ -213,9 +213,10 @@ impl PageIds {
             let (ids, theirs) = (text(batch, "id")?, text(batch, "against_id")?);
             for row in 0..batch.num_rows() {
                 let page = self.page(ids.value(row), directory)?;
-                if let Some(&kept) = kept.get(page) {
-                    names.insert(kept, theirs.value(row).to_owned());
-                }
+                let kept = kept.get(page).ok_or_else(|| {
+                    Error::corrupt(directory, "the tables do not belong together: clusters are missing")
+                })?;
+                names.insert(*kept, theirs.value(row).to_owned());
             }
             Ok(())
         })?;
@@ -251,36 +252,35 @@ impl PageIds {
     }
 }
 
-/// A problem in a batch: a sentence about the file, or an error of its own.
-enum Problem {
+/// What is wrong with a batch: a sentence about the file, or an error of its own.
+enum BatchProblem {
     File(String),
     Other(Error),
 }
 
-impl From<String> for Problem {
-    fn from(reason: String) -> Problem {
-        Problem::File(reason)
+impl From<String> for BatchProblem {
+    fn from(reason: String) -> BatchProblem {
+        BatchProblem::File(reason)
     }
 }
 
-impl From<Error> for Problem {
-    fn from(error: Error) -> Problem {
-        Problem::Other(error)
+impl From<Error> for BatchProblem {
+    fn from(error: Error) -> BatchProblem {
+        BatchProblem::Other(error)
     }
 }
 
-fn for_each_batch(path: &PathBuf, mut visit: impl FnMut(&RecordBatch) -> Result<(), Problem>) -> Result<()> {
-    let damaged = |reason: String| Error::BadResult { path: path.clone(), reason };
+fn for_each_batch(path: &Path, mut visit: impl FnMut(&RecordBatch) -> Result<(), BatchProblem>) -> Result<()> {
     let file = File::open(path).map_err(Error::io(path, "read"))?;
     let reader = ParquetRecordBatchReaderBuilder::try_new(file)
         .and_then(ParquetRecordBatchReaderBuilder::build)
-        .map_err(|error| damaged(format!("cannot be read: {error}")))?;
+        .map_err(cannot_read(path))?;
     for batch in reader {
-        let batch = batch.map_err(|error| damaged(format!("cannot be read: {error}")))?;
+        let batch = batch.map_err(|error| Error::corrupt(path, format!("cannot be read: {error}")))?;
         match visit(&batch) {
             Ok(()) => {}
-            Err(Problem::File(reason)) => return Err(damaged(reason)),
-            Err(Problem::Other(error)) => return Err(error),
+            Err(BatchProblem::File(reason)) => return Err(Error::corrupt(path, reason)),
+            Err(BatchProblem::Other(error)) => return Err(error),
         }
     }
     Ok(())

@@ -24,10 +24,10 @@ fn sources(stored: &StoredPages, summary: &StoredSummary, pages: &[PageId]) -> R
     Ok(found)
 }
 
-/// Hands each of `pages` to `visit`, which may be called from another thread than the last time.
+/// What `visit` makes of each of `pages`; it may be called from different threads.
 ///
 /// # Errors
-/// When a source is gone, or is not what it was.
+/// When a source is missing or has changed.
 pub(crate) fn for_each<T: Send>(
     stored: &StoredPages,
     summary: &StoredSummary,
@@ -80,9 +80,6 @@ pub(crate) fn load(
     pages: &[PageId],
 ) -> Result<HashMap<PageId, RawPage<'static>>> {
     let read = for_each(stored, summary, pages, |raw| raw.clone().into_owned())?;
-    let mut found = HashMap::new();
-    for &page in pages {
-        found.extend(read.get(&stored.pages.with_text(page)).cloned().map(|raw| (page, raw)));
-    }
-    Ok(found)
+    let text_of = |page: PageId| read[&stored.pages.with_text(page)].clone();
+    Ok(pages.iter().map(|&page| (page, text_of(page))).collect())
 }
