@@ -431,7 +431,7 @@ fn shingle_decides_by_supershingles_and_reports_b_similarity() {
     assert_eq!(dedup(&[&input], &strict, &["--method", "shingle", "--agree", "5"]).code, 0);
     assert!(table(&strict.join("pairs.parquet")).len() < pairs.len());
     assert_eq!(summary(&output)["bands"], serde_json::json!({"bands": 6, "rows": 14}));
-    assert_eq!(summary(&output)["config"]["ngram"], 8);
+    assert_eq!(summary(&output)["config"]["method"]["ngram"], 8);
 }
 
 #[test]

@@ -135,7 +135,7 @@ fn gold_that_makes_no_sense_is_refused_with_the_line() {
         evaluate(&["clusters", "--gold", "missing.tsv", "pages.jsonl", "--method", "minhash", "--allow-missing"], at);
     assert!(allowed.code == 0 && allowed.stdout.contains("1 judged pages are not in the input"), "{}", allowed.stdout);
     let wrong = evaluate(&["clusters", "--gold", "gold.tsv", "pages.jsonl", "--method", "md5"], at);
-    assert!(wrong.code == 2 && wrong.stderr.contains("'md5' is no method"), "{}", wrong.stderr);
+    assert!(wrong.code == 2 && wrong.stderr.contains("'md5' is not a method"), "{}", wrong.stderr);
     fs::write(at.join("bom.tsv"), "\u{feff}page\tcluster\r\nt0\tx\r\nt0-near\tx\r\n").unwrap();
     assert_eq!(evaluate(&["clusters", "--gold", "bom.tsv", "pages.jsonl", "--method", "minhash"], at).code, 0);
     fs::write(at.join("bytes.tsv"), b"t0\t1\nt\xff\t1\n").unwrap();

@@ -69,7 +69,7 @@ fn every_method_keeps_the_promises_with_any_number_of_threads() {
         }
         assert_eq!(fates["metro-now/empty.html"].0, "empty", "{method}");
         let found = summary(&outputs[0]);
-        assert_eq!(found["config"]["method"], method);
+        assert_eq!(found["config"]["method"]["name"], method);
         assert_eq!(found["pages"].as_u64(), Some(fates.len() as u64));
     }
 }

@@ -17,7 +17,7 @@ parameters! {
     pub struct Minhash {
         /// Similarity, 0..1, from which two pages are near-duplicates.
         threshold: f64 as "T" = 0.7, similarity();
-        /// Words in a feature.
+        /// Words in a feature; with simhash, 0 stands for content words and phrases.
         ngram: usize as "N" = 5, between(1, 32);
         /// What a feature weighs.
         weights: Weights as "WEIGHTS" = Weights::None, one_of(&[Weights::None, Weights::Tf]);
