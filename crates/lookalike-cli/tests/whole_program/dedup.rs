@@ -506,7 +506,7 @@ fn recluster_is_stricter_goes_back_and_equals_the_run_it_came_from() {
     }
     let looser = run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.5"]));
     assert_eq!(looser.code, 2);
-    assert!(looser.stderr.contains("run lookalike dedup again"), "{}", looser.stderr);
+    assert!(looser.stderr.contains("run the whole job again"), "{}", looser.stderr);
     let nothing = run(lookalike().arg("recluster").arg(root.path()).args(["--threshold", "0.8"]));
     assert_eq!(nothing.code, 1);
     assert!(nothing.stderr.contains("is not a complete lookalike result"), "{}", nothing.stderr);
