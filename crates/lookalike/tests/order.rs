@@ -1,0 +1,81 @@
+//! The order of the stages: a folder of the library uses only folders before it.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// The order, as ARCHITECTURE.md draws it. Names in one row may use each other.
+const ORDER: &[&[&str]] = &[
+    &["error", "names", "size", "random", "page", "observe", "parallel", "spill", "union_find", "kernel", "machine"],
+    &["read"],
+    &["text"],
+    &["feature"],
+    &["sketch"],
+    &["plan"],
+    &["sketcher"],
+    &["page_table"],
+    &["candidate"],
+    &["verify"],
+    &["cluster"],
+    &["method"],
+    &["config"],
+    &["corpus_stats"],
+    &["work_dir"],
+    &["report"],
+    &["index"],
+    &["online"],
+    &["job"],
+    &["refine"],
+    &["transfer"],
+    &["evaluate"],
+    &["exercise"],
+];
+
+/// What still goes against the order. Nothing may be added.
+const LEFT: &[(&str, &str)] = &[];
+
+fn files(directory: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(directory).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|ending| ending == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+/// The folder or file below `src` that a module belongs to.
+fn stage(path: &Path, source: &Path) -> String {
+    let first = path.strip_prefix(source).unwrap().components().next().unwrap();
+    first.as_os_str().to_string_lossy().trim_end_matches(".rs").to_owned()
+}
+
+#[test]
+fn stages_use_only_stages_before_them() {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+    let mut found = Vec::new();
+    files(&source, &mut found);
+    let place = |stage: &str| ORDER.iter().position(|row| row.contains(&stage));
+    let mut against: BTreeSet<(String, String)> = BTreeSet::new();
+    for path in found {
+        let stage = stage(&path, &source);
+        if stage == "lib" || path.ends_with("tests.rs") {
+            continue;
+        }
+        let own = place(&stage).unwrap_or_else(|| panic!("{stage} has no place in the order"));
+        let text = fs::read_to_string(&path).unwrap();
+        let text = text.split("#[cfg(test)]\nmod tests").next().unwrap();
+        for part in text.split("crate::").skip(1) {
+            let used: String = part.chars().take_while(|c| c.is_ascii_lowercase() || *c == '_').collect();
+            if used != stage && place(&used).is_some_and(|used| used > own) {
+                against.insert((stage.clone(), used));
+            }
+        }
+    }
+    let left: BTreeSet<(String, String)> = LEFT.iter().map(|(a, b)| ((*a).to_owned(), (*b).to_owned())).collect();
+    let new: Vec<_> = against.difference(&left).collect();
+    assert!(new.is_empty(), "these use what comes after them: {new:?}");
+    let mended: Vec<_> = left.difference(&against).collect();
+    assert!(mended.is_empty(), "no longer against the order, take them out of the list: {mended:?}");
+}
