@@ -1,5 +1,7 @@
 //! The order of the stages: a folder of the library uses only folders before it.
 
+#![allow(clippy::unwrap_used)] // a test
+
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -21,9 +23,9 @@ const ORDER: &[&[&str]] = &[
     &["config"],
     &["corpus_stats"],
     &["work_dir"],
-    &["report"],
     &["index"],
     &["online"],
+    &["report"],
     &["job"],
     &["refine"],
     &["transfer"],
