@@ -79,7 +79,7 @@ fn write_archive(path: &Path) -> Result<()> {
 /// One job of ours, in a process of its own.
 pub(crate) fn read(what: What, path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
-    let corpus = Corpus::new(vec![known_source(&name, &name, Some(Format::Warc))?], &ReadConfig::default());
+    let corpus = Corpus::new(vec![known_source(&name, &name, Some(Format::WARC))?], &ReadConfig::default());
     let mut bytes = 0usize;
     corpus.scan().for_each(
         || PageReader::new(TextOptions::default()),

@@ -378,9 +378,10 @@ pub(crate) struct CompareArguments {
 
 /// The list of formats for the help, from the one list in the library.
 fn formats() -> String {
-    let rows = Format::ALL.map(|(_, name, endings, what)| format!("  {name:<8} {what} (.{})", endings.join(", .")));
+    let rows = Format::all()
+        .map(|format| format!("  {:<8} {} (.{})", format.name(), format.description(), format.endings().join(", .")));
     format!(
         "Formats, recognised by name and content; all but Parquet may be packed with gzip or zstd:\n{}",
-        rows.join("\n")
+        rows.collect::<Vec<_>>().join("\n")
     )
 }

@@ -69,12 +69,14 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file that was named on purpose is in no format we read.
-    #[error("{}: {reason}\n  formats: {}\n  use --format to say which one it is", path.display(), crate::read::Format::list())]
+    #[error("{}: {reason}\n  formats: {}\n  use --format to say which one it is", path.display(), formats)]
     UnknownFormat {
         /// The file.
         path: PathBuf,
         /// What was found in it.
         reason: String,
+        /// The names of all formats.
+        formats: String,
     },
     /// A store could not be asked, or has no such object.
     #[error("{url}: {cause}{}", remote_remedy(cause))]

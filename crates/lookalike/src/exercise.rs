@@ -19,10 +19,11 @@ const MAX_PAGE_BYTES: u64 = 64 << 10;
 /// When the bytes are in no format that is read.
 ///
 /// # Panics
-/// When a page is not the same the second time.
-pub fn reader(format: Option<Format>, bytes: Vec<u8>) -> Result<usize> {
+/// When a page is not the same the second time, or there is no such format.
+pub fn reader(format: &str, bytes: Vec<u8>) -> Result<usize> {
+    let format: Format = format.parse().expect("the name of a format");
     let config = ReadConfig { max_page_bytes: MAX_PAGE_BYTES, ..ReadConfig::default() };
-    let corpus = Corpus::new(vec![Source::in_memory("fuzz", bytes, format)?], &config);
+    let corpus = Corpus::new(vec![Source::in_memory("fuzz", bytes, Some(format))?], &config);
     let mut table = PageTable::new(&std::env::temp_dir(), usize::MAX / 2);
     let first = pages(&corpus, None, Some(&mut table))?;
     let all: Vec<_> = table.all().collect();

@@ -321,7 +321,7 @@ mod tests {
             location: Location::File("a.jsonl".into()),
             display: "a.jsonl".to_owned(),
             name: "a.jsonl".to_owned(),
-            format: Format::Jsonl,
+            format: Format::JSONL,
             compression: Compression::None,
             by_member: false,
             bytes: 0,

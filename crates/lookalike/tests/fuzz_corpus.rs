@@ -15,23 +15,23 @@ fn each(target: &str, run: impl Fn(Vec<u8>) -> usize) -> usize {
     files.iter().map(|file| run(fs::read(file).unwrap())).sum()
 }
 
-fn reader(target: &str, format: Format) -> usize {
-    each(target, |bytes| exercise::reader(Some(format), bytes).unwrap_or(0))
+fn reader(target: &str, format: &str) -> usize {
+    each(target, |bytes| exercise::reader(format, bytes).unwrap_or(0))
 }
 
 #[test]
 fn readers_survive_their_corpus_and_find_pages_in_it() {
     for (target, format) in [
-        ("warc", Format::Warc),
-        ("arc", Format::Arc),
-        ("jsonl", Format::Jsonl),
-        ("csv", Format::Csv),
-        ("parquet", Format::Parquet),
-        ("tagged", Format::Trec),
-        ("tagged", Format::Reuters),
-        ("tagged", Format::MediaWiki),
+        ("warc", "warc"),
+        ("arc", "arc"),
+        ("jsonl", "jsonl"),
+        ("csv", "csv"),
+        ("parquet", "parquet"),
+        ("tagged", "trec"),
+        ("tagged", "reuters"),
+        ("tagged", "mediawiki"),
     ] {
-        assert!(reader(target, format) > 0, "{target} {}", format.name());
+        assert!(reader(target, format) > 0, "{target} {format}");
     }
 }
 
@@ -64,8 +64,8 @@ fn segments_survive_their_corpus_and_whole_ones_find_rows() {
 #[test]
 fn every_reader_survives_the_files_of_all_others() {
     for target in ["warc", "arc", "jsonl", "csv", "parquet", "tagged", "html", "http"] {
-        for (format, ..) in Format::ALL {
-            reader(target, format);
+        for format in Format::all() {
+            reader(target, format.name());
         }
         each(target, |bytes| exercise::page(&bytes, Some("shift_jis")));
     }

@@ -100,7 +100,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let elapsed = started.elapsed().as_secs_f64();
     // Where records are plain bytes their lengths say how much of the input the sample is; elsewhere
     // what was taken from disk does, which runs a little ahead of what was worked on.
-    let is_plain = |source: &Source| source.compression == Compression::None && source.format != Format::Parquet;
+    let is_plain = |source: &Source| source.compression == Compression::None && source.format != Format::PARQUET;
     let read = if corpus.sources.iter().all(is_plain) { text_bytes } else { corpus.bytes_read() }.max(1);
     let factor = if exact { 1.0 } else { (bytes as f64 / read as f64).max(1.0) };
     let all_pages = scale(pages, factor);

@@ -176,7 +176,7 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
             ));
         }
         if is_index(display) {
-            sources.push(Source::in_memory(display, Vec::new(), Some(Format::Jsonl))?);
+            sources.push(Source::in_memory(display, Vec::new(), Some(Format::JSONL))?);
             continue;
         }
         let (source, bytes) = match files.get(display.as_str()) {

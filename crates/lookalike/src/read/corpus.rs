@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::error::{Error, Result, SkipKind, SkippedRecord};
+use crate::error::{Error, Result, SkippedRecord};
 use crate::page::{RawPage, SourceId};
 use crate::parallel::in_order;
 use crate::read::fields::{FieldNames, Fields, RankField};
 use crate::read::scan::Scan;
 use crate::read::split::buffer::BufferPool;
-use crate::read::{Batch, CaptureFilter, Format, NoPage, ReadConfig, Source, SourceFile, Sources, discover};
+use crate::read::{Batch, CaptureFilter, Format, NotAPage, ReadConfig, Source, SourceFile, Sources, discover};
 
 /// The pages of some inputs: files, directories, patterns, objects in stores.
 ///
@@ -127,8 +127,8 @@ impl Corpus {
                 batch.visit(self, &mut |found| {
                     match found {
                         Ok(page) => visit(Ok(page)),
-                        Err(NoPage::Skipped(record)) => visit(Err(record)),
-                        Err(NoPage::Other(_)) => {}
+                        Err(NotAPage::Skipped(record)) => visit(Err(record)),
+                        Err(NotAPage::Other(_)) => {}
                     }
                     Ok(())
                 })?;
@@ -159,26 +159,6 @@ impl Corpus {
 
 /// What readers need.
 impl Corpus {
-    pub(super) fn skipped(
-        &self,
-        source: SourceId,
-        record: Option<u64>,
-        byte: Option<u64>,
-        (kind, reason): (SkipKind, String),
-        bytes: &[u8],
-    ) -> SkippedRecord {
-        let source = self.source(source).display.clone();
-        SkippedRecord { kind, source, record, byte, reason, first_bytes: SkippedRecord::excerpt(bytes) }
-    }
-
-    pub(super) fn too_large(&self, length: u64) -> (SkipKind, String) {
-        let limit = crate::size::format_bytes(self.max_page_bytes);
-        (
-            SkipKind::TooLarge,
-            format!("the record has {length} bytes or more, above the limit of {limit} (use --max-page)"),
-        )
-    }
-
     pub(super) fn file(&self, source: &Source) -> std::io::Result<SourceFile<'_>> {
         source.location.open_counted(&self.bytes_read)
     }

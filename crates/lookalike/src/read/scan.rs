@@ -9,7 +9,7 @@ use crate::error::{Result, SkippedRecord};
 use crate::observe::{Observer, Silent};
 use crate::page::{PageId, RawPage};
 use crate::parallel::{Event, in_lanes, in_order};
-use crate::read::{Batch, Corpus, Found, NoPage, Unit, UnitEnd, Wanted};
+use crate::read::{Batch, Corpus, NotAPage, Record, Unit, UnitEnd, Wanted};
 
 /// Units that are read at a time, at the most: each has buffers of its own.
 const MOST_LANES: usize = 16;
@@ -255,16 +255,16 @@ impl Records<'_> {
     pub fn for_each_page(&mut self, mut visit: impl FnMut(RawPage<'_>) -> Result<()>) -> Result<()> {
         let counts = &mut self.counts;
         let leaves_out_revisits = self.leaves_out_revisits;
-        self.batch.visit(self.corpus, &mut |found| {
-            match found {
+        self.batch.visit(self.corpus, &mut |record| {
+            match record {
                 Ok(page) if leaves_out_revisits && page.is_revisit() => {}
                 Ok(page) => {
                     counts.pages += 1;
                     counts.bytes += page.length;
                     visit(page)?;
                 }
-                Err(NoPage::Skipped(record)) => counts.skipped.push(record),
-                Err(NoPage::Other(_)) => counts.others += 1,
+                Err(NotAPage::Skipped(record)) => counts.skipped.push(record),
+                Err(NotAPage::Other(_)) => counts.others += 1,
             }
             Ok(())
         })
@@ -274,11 +274,11 @@ impl Records<'_> {
     ///
     /// # Errors
     /// What `visit` returns.
-    pub fn for_each(&mut self, mut visit: impl FnMut(Found<'_>) -> Result<()>) -> Result<()> {
+    pub fn for_each(&mut self, mut visit: impl FnMut(Record<'_>) -> Result<()>) -> Result<()> {
         let pages = &mut self.counts.pages;
-        self.batch.visit(self.corpus, &mut |found| {
-            *pages += u64::from(found.is_ok());
-            visit(found)
+        self.batch.visit(self.corpus, &mut |record| {
+            *pages += u64::from(record.is_ok());
+            visit(record)
         })
     }
 }

@@ -107,7 +107,7 @@ impl Against {
         if let Some(complaint) = complaint {
             return Err(Error::conflict("against", format!("{}: {complaint}", path.display())));
         }
-        let source = Source::in_memory(&path.to_string_lossy(), Vec::new(), Some(Format::Jsonl))?;
+        let source = Source::in_memory(&path.to_string_lossy(), Vec::new(), Some(Format::JSONL))?;
         Ok(Against::Index(Box::new(index), source))
     }
 

@@ -16,7 +16,7 @@ use crate::job::dedup::sketched_batch::SketchedBatch;
 use crate::page::{PageId, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::parallel::Event;
-use crate::read::{Captures, Corpus, NoPage, Unit, UnitEnd};
+use crate::read::{Captures, Corpus, NotAPage, Unit, UnitEnd};
 use crate::report::skipped::SkippedLog;
 use crate::sketch::page_sets::PageSets;
 use crate::sketcher::Sketcher;
@@ -82,8 +82,8 @@ impl Run<'_> {
                 records.for_each(|found| {
                     match found {
                         Ok(page) => out.push(&page, sketcher, self.plan, &self.config.groups.keep, index.as_mut())?,
-                        Err(NoPage::Skipped(record)) => out.skipped.push(record),
-                        Err(NoPage::Other(what)) => *out.passed_over.entry(what.to_owned()).or_default() += 1,
+                        Err(NotAPage::Skipped(record)) => out.skipped.push(record),
+                        Err(NotAPage::Other(what)) => *out.passed_over.entry(what.to_owned()).or_default() += 1,
                     }
                     Ok(())
                 })?;

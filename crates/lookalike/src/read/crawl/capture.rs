@@ -11,14 +11,16 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::SkipKind;
-use crate::page::{Body, Capture, Markup, RawPage, SourceId};
+use crate::page::{Body, Capture, Markup, RawPage};
 use crate::read::crawl::http::{self, BodyProblem, ResponseHead};
-use crate::read::crawl::{Cut, Kind, line_ends};
+use crate::read::crawl::{ArchiveKind, line_ends};
 use crate::read::fields::FieldNames;
+use crate::read::format::reader::{Input, Unusable};
 use crate::read::format::warc::WarcHead;
 use crate::read::format::{arc, warc};
+use crate::read::split::batch::Cut;
 use crate::read::split::unpack::Unpacker;
-use crate::read::{Corpus, Found, NoPage, Source, WantedRecord};
+use crate::read::{Record, Source, WantedRecord};
 use crate::text::html::looks_like_html;
 
 /// Which responses are pages.
@@ -113,7 +115,7 @@ pub(crate) fn record_names(source: &Source, place: &WantedRecord) -> Option<Reco
     const HEAD_BYTES: usize = 64 << 10;
     let offset = place.offset.filter(|_| source.is_seekable())?;
     let file = source.location.open().ok()?;
-    let mut unpacker = Unpacker::new(file, source.compression, Kind::of(source).start_test()).ok()?;
+    let mut unpacker = Unpacker::new(file, source.compression, ArchiveKind::of(source).start_test()).ok()?;
     unpacker.seek(offset).ok()?;
     let mut bytes = Vec::new();
     unpacker.step(&mut bytes, HEAD_BYTES);
@@ -153,33 +155,15 @@ impl<'a> Payload<'a> {
 }
 
 /// What one record of a batch is.
-pub(crate) fn found<'a>(corpus: &Corpus, source: SourceId, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
-    let kind = Kind::of(corpus.source(source));
+pub(super) fn record<'a>(kind: ArchiveKind, input: &Input<'_>, cut: &Cut, bytes: &'a [u8]) -> Record<'a> {
     let page = match kind {
-        Kind::Warc => warc_page(corpus, cut, bytes),
-        Kind::Arc => arc_page(corpus, cut, bytes),
+        ArchiveKind::Warc => warc_page(input, cut, bytes),
+        ArchiveKind::Arc => arc_page(input, cut, bytes),
     };
-    match page {
-        Ok(page) => Ok(RawPage { source, record: cut.record, offset: cut.offset, length: cut.length, ..page }),
-        Err(NotAPage::Other(why)) => Err(NoPage::Other(why)),
-        Err(NotAPage::Problem(problem)) => {
-            Err(NoPage::Skipped(corpus.skipped(source, Some(cut.record), cut.offset, problem, bytes)))
-        }
-    }
+    input.record(cut, bytes, page)
 }
 
-enum NotAPage {
-    Other(&'static str),
-    Problem((SkipKind, String)),
-}
-
-impl From<(SkipKind, String)> for NotAPage {
-    fn from(problem: (SkipKind, String)) -> NotAPage {
-        NotAPage::Problem(problem)
-    }
-}
-
-fn warc_page<'a>(corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
+fn warc_page<'a>(input: &Input<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<'a>, Unusable> {
     let Some(head) = warc::head(bytes) else {
         return Err((SkipKind::BadRecord, "the head of this WARC record has no end".to_owned()).into());
     };
@@ -187,19 +171,19 @@ fn warc_page<'a>(corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<
     let is_text = |head: &WarcHead<'_>| matches!(head.kind, b"conversion");
     let page = match head.kind {
         b"response" | b"conversion" => {
-            page_of(corpus, cut, block, head.content_type.unwrap_or_default(), is_text(&head))?
+            page_of(input, cut, block, head.content_type.unwrap_or_default(), is_text(&head))?
         }
         b"resource" if head.url.is_some_and(is_fetched) => {
-            page_of(corpus, cut, block, head.content_type.unwrap_or_default(), false)?
+            page_of(input, cut, block, head.content_type.unwrap_or_default(), false)?
         }
         b"revisit" if head.field("WARC-Profile") == Some(NEAR_PROFILE.as_bytes()) => {
-            return Err(NotAPage::Other("near_duplicate"));
+            return Err(Unusable::Other("near_duplicate"));
         }
-        b"revisit" => revisit(corpus, block)?,
-        b"request" => return Err(NotAPage::Other("request")),
-        b"metadata" => return Err(NotAPage::Other("metadata")),
-        b"warcinfo" => return Err(NotAPage::Other("warcinfo")),
-        _ => return Err(NotAPage::Other(OTHER_RECORD)),
+        b"revisit" => revisit(input, block)?,
+        b"request" => return Err(Unusable::Other("request")),
+        b"metadata" => return Err(Unusable::Other("metadata")),
+        b"warcinfo" => return Err(Unusable::Other("warcinfo")),
+        _ => return Err(Unusable::Other(OTHER_RECORD)),
     };
     let is_revisit = head.kind == b"revisit";
     let text = |value: Option<&'a [u8]>| value.map(String::from_utf8_lossy);
@@ -208,28 +192,28 @@ fn warc_page<'a>(corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<
     Ok(RawPage {
         id: text(head.trec_id.or(head.id)),
         url: text(head.url),
-        rank_value: rank_value(&corpus.names, &head),
+        rank_value: rank_value(input.names(), &head),
         capture: Some(Capture { own, refers_to: is_revisit.then_some(refers_to) }),
         ..page
     })
 }
 
-fn arc_page<'a>(corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
+fn arc_page<'a>(input: &Input<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage<'a>, Unusable> {
     let Some(head) = arc::head(bytes) else {
         return Err((SkipKind::BadRecord, "the first line of this ARC record is not one".to_owned()).into());
     };
     if head.url.starts_with(b"filedesc:") {
-        return Err(NotAPage::Other("filedesc"));
+        return Err(Unusable::Other("filedesc"));
     }
     if !is_fetched(head.url) {
-        return Err(NotAPage::Other(OTHER_RECORD));
+        return Err(Unusable::Other(OTHER_RECORD));
     }
     let block = content(bytes, head.length, Some(head.content_length));
-    let page = page_of(corpus, cut, block, head.content_type, false)?;
-    let date = std::str::from_utf8(head.date).ok().filter(|_| corpus.names.rank_is_date);
+    let page = page_of(input, cut, block, head.content_type, false)?;
+    let date = std::str::from_utf8(head.date).ok().filter(|_| input.names().rank_is_date);
     Ok(RawPage {
         url: Some(String::from_utf8_lossy(head.url)),
-        rank_value: date.and_then(|date| corpus.names.rank_value(date)),
+        rank_value: date.and_then(|date| input.names().rank_value(date)),
         ..page
     })
 }
@@ -254,33 +238,33 @@ fn is_fetched(url: &[u8]) -> bool {
 
 /// Makes a page of a block, if it is one.
 fn page_of<'a>(
-    corpus: &Corpus,
+    input: &Input<'_>,
     cut: &Cut,
     block: &'a [u8],
     record_type: &'a [u8],
     is_text: bool,
-) -> Result<RawPage<'a>, NotAPage> {
+) -> Result<RawPage<'a>, Unusable> {
     let payload = Payload::new(block, record_type);
-    let filter = &corpus.captures;
+    let filter = &input.corpus.captures;
     if !filter.takes_status(payload.response.status) {
-        return Err(NotAPage::Other(OTHER_STATUS));
+        return Err(Unusable::Other(OTHER_STATUS));
     }
     let mime = http::mime(payload.content_type);
     let is_vague =
         !mime.contains('/') || mime == "application/octet-stream" || mime == "application/http" || mime.contains('*');
     if !is_vague && !filter.takes_type(&mime) {
-        return Err(NotAPage::Other(OTHER_TYPE));
+        return Err(Unusable::Other(OTHER_TYPE));
     }
     if let Some(total) = cut.cut_short {
-        return Err(corpus.too_large(total).into());
+        return Err(input.too_large(total).into());
     }
-    let body = payload.response.body(payload.body, corpus.max_page_bytes).map_err(|problem| match problem {
-        BodyProblem::TooLarge => corpus.too_large(corpus.max_page_bytes + 1),
+    let body = payload.response.body(payload.body, input.corpus.max_page_bytes).map_err(|problem| match problem {
+        BodyProblem::TooLarge => input.too_large(input.corpus.max_page_bytes + 1),
         BodyProblem::Damaged(reason) => (SkipKind::Damaged, reason),
     })?;
     let is_html = looks_like_html(&body);
     if (is_vague && !is_html) || (mime == "text/plain" && is_binary(&body)) {
-        return Err(NotAPage::Other(OTHER_TYPE));
+        return Err(Unusable::Other(OTHER_TYPE));
     }
     let markup = match mime.as_str() {
         _ if is_text => Markup::Text,
@@ -299,14 +283,14 @@ fn is_binary(body: &[u8]) -> bool {
 }
 
 /// A revisit of something that may be a page.
-fn revisit<'a>(corpus: &Corpus, block: &'a [u8]) -> Result<RawPage<'a>, NotAPage> {
+fn revisit<'a>(input: &Input<'_>, block: &'a [u8]) -> Result<RawPage<'a>, Unusable> {
     if let Some((response, _)) = http::split(block) {
-        if !corpus.captures.takes_status(response.status.filter(|&status| status != 304)) {
-            return Err(NotAPage::Other(OTHER_STATUS));
+        if !input.corpus.captures.takes_status(response.status.filter(|&status| status != 304)) {
+            return Err(Unusable::Other(OTHER_STATUS));
         }
         let mime = http::mime(response.content_type.unwrap_or_default());
-        if mime.contains('/') && !corpus.captures.takes_type(&mime) {
-            return Err(NotAPage::Other(OTHER_TYPE));
+        if mime.contains('/') && !input.corpus.captures.takes_type(&mime) {
+            return Err(Unusable::Other(OTHER_TYPE));
         }
     }
     Ok(RawPage::new(Body::Bytes(Cow::Borrowed(&[])), Markup::Text))

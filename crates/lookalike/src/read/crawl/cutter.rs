@@ -7,20 +7,15 @@
 //! such, and reading goes on with the next record that can be recognised.
 
 use std::collections::VecDeque;
-use std::sync::Arc;
 
 use memchr::memmem;
 
-use crate::error::{SkipKind, SkippedRecord};
-use crate::page::SourceId;
 use crate::read::format::{arc, warc};
-use crate::read::source::compression::Compression;
 use crate::read::source::file::SourceFile;
-use crate::read::split::batch::Content;
-use crate::read::split::buffer::Buffer;
+use crate::read::split::batch::Cut;
 use crate::read::split::units::{Stretch, UnitEnd};
 use crate::read::split::unpack::{Step, Unpacker};
-use crate::read::{Corpus, Format, Source};
+use crate::read::{Format, Source};
 
 /// Bytes of records in a batch.
 const CHUNK_BYTES: usize = 1 << 20;
@@ -29,22 +24,8 @@ const HEAD_BYTES: usize = 256 << 10;
 /// A member that unpacks to more than this many times the limit is given up, not passed over.
 const BOMB_FACTOR: u64 = 64;
 
-/// One record in a batch.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Cut {
-    /// Where in the batch's bytes.
-    pub(crate) from: usize,
-    pub(crate) to: usize,
-    pub(crate) record: u64,
-    /// Its place, if it has one by which it can be read again.
-    pub(crate) offset: Option<u64>,
-    pub(crate) length: u64,
-    /// Its bytes in all, where `from..to` is only its start.
-    pub(crate) cut_short: Option<u64>,
-}
-
 /// What the head of a record says of its extent.
-enum Extent {
+pub(super) enum Extent {
     /// Head and content have so many bytes.
     Known(u64),
     /// There is no telling where it ends, but for where the next one begins.
@@ -55,38 +36,38 @@ enum Extent {
     None,
 }
 
-/// Which of the two.
+/// Which of the two formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum ArchiveKind {
     Warc,
     Arc,
 }
 
-impl Kind {
+impl ArchiveKind {
     /// Of a source.
-    pub(crate) fn of(source: &Source) -> Kind {
-        if source.format == Format::Arc { Kind::Arc } else { Kind::Warc }
+    pub(crate) fn of(source: &Source) -> ArchiveKind {
+        if source.format == Format::ARC { ArchiveKind::Arc } else { ArchiveKind::Warc }
     }
 
     /// Whether a record begins here.
     pub(crate) fn is_start(self, bytes: &[u8]) -> bool {
         match self {
-            Kind::Warc => warc::is_start(bytes),
-            Kind::Arc => arc::head(bytes).is_some(),
+            ArchiveKind::Warc => warc::is_start(bytes),
+            ArchiveKind::Arc => arc::head(bytes).is_some(),
         }
     }
 
     /// The same, as a plain function, behind any line ends.
     pub(crate) fn start_test(self) -> fn(&[u8]) -> bool {
         match self {
-            Kind::Warc => |bytes| warc::is_start(&bytes[line_ends(bytes)..]),
-            Kind::Arc => |bytes| arc::head(&bytes[line_ends(bytes)..]).is_some(),
+            ArchiveKind::Warc => |bytes| warc::is_start(&bytes[line_ends(bytes)..]),
+            ArchiveKind::Arc => |bytes| arc::head(&bytes[line_ends(bytes)..]).is_some(),
         }
     }
 
-    fn extent(self, bytes: &[u8], is_all: bool) -> Extent {
+    pub(super) fn extent(self, bytes: &[u8], is_all: bool) -> Extent {
         match self {
-            Kind::Warc => match warc::head(bytes) {
+            ArchiveKind::Warc => match warc::head(bytes) {
                 Some(head) => head
                     .content_length
                     .map_or(Extent::Open, |content| Extent::Known((head.length as u64).saturating_add(content))),
@@ -102,7 +83,7 @@ impl Kind {
                 }
                 None => Extent::None,
             },
-            Kind::Arc => match arc::head(bytes) {
+            ArchiveKind::Arc => match arc::head(bytes) {
                 Some(head) => Extent::Known((head.length as u64).saturating_add(head.content_length)),
                 None if !is_all && bytes.len() < arc::LONGEST_LINE && !bytes.contains(&b'\n') => Extent::Unfinished,
                 None => Extent::None,
@@ -113,7 +94,7 @@ impl Kind {
     /// The next place, from `from` on, where a record begins behind a line end.
     fn next_start(self, bytes: &[u8], from: usize) -> Option<usize> {
         match self {
-            Kind::Warc => {
+            ArchiveKind::Warc => {
                 let mut at = from;
                 while let Some(found) = memmem::find(&bytes[at..], b"\nWARC/") {
                     let start = at + found + 1;
@@ -124,7 +105,7 @@ impl Kind {
                 }
                 None
             }
-            Kind::Arc => memchr::memchr_iter(b'\n', &bytes[from..])
+            ArchiveKind::Arc => memchr::memchr_iter(b'\n', &bytes[from..])
                 .map(|found| from + found + 1)
                 .find(|&start| arc::head(&bytes[start..]).is_some()),
         }
@@ -145,7 +126,7 @@ pub(crate) enum Piece {
 /// Cuts a crawl file into records.
 pub(crate) struct Cutter<'r> {
     unpacker: Unpacker<'r>,
-    kind: Kind,
+    kind: ArchiveKind,
     /// Whether every record is a member of its own.
     by_member: bool,
     limit: usize,
@@ -167,7 +148,7 @@ pub(crate) struct Cutter<'r> {
 impl<'r> Cutter<'r> {
     /// For a source whose records may have `max_page_bytes`.
     pub(crate) fn new(file: SourceFile<'r>, source: &Source, max_page_bytes: u64) -> std::io::Result<Cutter<'r>> {
-        let kind = Kind::of(source);
+        let kind = ArchiveKind::of(source);
         let limit = usize::try_from(max_page_bytes).unwrap_or(usize::MAX / 2).saturating_add(HEAD_BYTES);
         Ok(Cutter {
             unpacker: Unpacker::new(file, source.compression, kind.start_test())?,
@@ -184,6 +165,18 @@ impl<'r> Cutter<'r> {
             broken: None,
             ready: VecDeque::new(),
         })
+    }
+
+    /// Goes to the start of a stretch, and stops at its end.
+    pub(super) fn restrict_to(&mut self, stretch: &Stretch) -> std::io::Result<()> {
+        self.stops.clone_from(&stretch.stops);
+        self.unpacker.seek(stretch.from)
+    }
+
+    /// Where a stretch ended.
+    pub(super) fn end(&mut self) -> std::io::Result<UnitEnd> {
+        let next = self.unpacker.next_member()?.unwrap_or(u64::MAX);
+        Ok(UnitEnd { records: self.record - 1, next })
     }
 
     /// The next piece; `spare` is a buffer to be used again.
@@ -412,7 +405,7 @@ impl<'r> Cutter<'r> {
         if self.buffer.len() < to + 4 && !self.is_over && self.broken.is_none() && !self.fill(spare) {
             return;
         }
-        let (done, most) = (self.done, if self.kind == Kind::Warc { 4 } else { 2 });
+        let (done, most) = (self.done, if self.kind == ArchiveKind::Warc { 4 } else { 2 });
         to += line_ends(&self.buffer[to..]).min(most);
         self.cut(done, to, Some(self.offset + done as u64), (to - done) as u64, None);
         self.done = to;
@@ -501,81 +494,4 @@ impl<'r> Cutter<'r> {
         self.cut(done, to, Some(place), (to - done) as u64, None);
         self.done = to;
     }
-}
-
-/// Bytes of the first member that are looked at.
-const FIRST_MEMBER_BYTES: usize = 1 << 20;
-
-/// Whether every record is a member of its own: the first member holds one record, and another member
-/// follows it.
-pub(crate) fn is_by_member(source: &Source) -> bool {
-    if !source.format.is_crawl() || source.compression == Compression::None {
-        return false;
-    }
-    let kind = Kind::of(source);
-    let opened = source.location.open().and_then(|file| Unpacker::new(file, source.compression, kind.start_test()));
-    let Ok(mut unpacker) = opened else { return false };
-    let mut bytes = Vec::new();
-    loop {
-        match unpacker.step(&mut bytes, FIRST_MEMBER_BYTES) {
-            Step::MemberEnd if bytes.is_empty() => {} // a dictionary
-            Step::MemberEnd => break,
-            _ => return false,
-        }
-    }
-    let start = line_ends(&bytes);
-    let Extent::Known(size) = kind.extent(&bytes[start..], true) else { return false };
-    let behind = usize::try_from(size).ok().and_then(|size| bytes.get(start + size..));
-    let is_alone = behind.is_some_and(|behind| line_ends(behind) == behind.len());
-    is_alone && matches!(unpacker.step(&mut bytes, 1), Step::Data | Step::MemberEnd)
-}
-
-/// Batches of the records of a stretch.
-pub(crate) fn stretch(
-    corpus: &Corpus,
-    source: SourceId,
-    stretch: &Stretch,
-    send: &mut dyn FnMut(Content) -> bool,
-) -> std::io::Result<UnitEnd> {
-    let file = corpus.source(source);
-    let mut cutter = Cutter::new(corpus.file(file)?, file, corpus.max_page_bytes)?;
-    cutter.unpacker.seek(stretch.from)?;
-    cutter.stops.clone_from(&stretch.stops);
-    send_all(corpus, source, &mut cutter, send);
-    let next = cutter.unpacker.next_member()?.unwrap_or(u64::MAX);
-    Ok(UnitEnd { records: cutter.record - 1, next })
-}
-
-/// Batches of records, for the readers' queue.
-pub(crate) fn records(corpus: &Corpus, source: SourceId, send: &mut dyn FnMut(Content) -> bool) -> bool {
-    let file = corpus.source(source);
-    let opened = corpus.file(file).and_then(|opened| Cutter::new(opened, file, corpus.max_page_bytes));
-    let mut cutter = match opened {
-        Ok(cutter) => cutter,
-        Err(error) => {
-            let problem = (SkipKind::Unreadable, format!("cannot be opened: {error}"));
-            return send(Content::Skipped(corpus.skipped(source, None, None, problem, &[])));
-        }
-    };
-    send_all(corpus, source, &mut cutter, send)
-}
-
-fn send_all(corpus: &Corpus, source: SourceId, cutter: &mut Cutter<'_>, send: &mut dyn FnMut(Content) -> bool) -> bool {
-    let pool = Arc::clone(&corpus.buffers);
-    while let Some(piece) = cutter.next(|| pool.take()) {
-        let content = match piece {
-            Piece::Records(bytes, cuts) => {
-                Content::Records { bytes: Buffer::new(bytes, Arc::clone(&corpus.buffers)), cuts }
-            }
-            Piece::Damage { record, byte, reason, first_bytes } => {
-                let problem = (SkipKind::Damaged, reason);
-                let skipped: SkippedRecord = corpus.skipped(source, Some(record), Some(byte), problem, &first_bytes);
-                Content::Skipped(skipped)
-            }
-        };
-        if !send(content) {
-            return false;
-        }
-    }
-    true
 }

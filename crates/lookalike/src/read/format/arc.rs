@@ -3,7 +3,43 @@
 //! `URL IP-address Archive-date Content-type Archive-length`, the length in bytes last; version 2 has
 //! more columns in between. The first record (`filedesc:`) describes the file.
 
+use std::ops::ControlFlow;
+
 use memchr::memchr;
+
+use crate::read::WantedRecord;
+use crate::read::crawl::{ArchiveKind, split};
+use crate::read::format::reader::{Description, Input, Keeping, Likeness, Members, Reader};
+use crate::read::split::batch::BatchSender;
+
+/// Web archive, ARC.
+pub(super) struct Arc;
+
+impl Reader for Arc {
+    fn description(&self) -> Description {
+        Description { name: "arc", endings: &["arc"], what: "web archive, ARC version 1" }
+    }
+
+    fn recognise(&self, head: &[u8]) -> Result<Option<Likeness>, String> {
+        Ok(head.starts_with(b"filedesc://").then_some(Likeness::Signature))
+    }
+
+    fn split(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        split::split(ArchiveKind::Arc, input, batches)
+    }
+
+    fn seek(&self, _: &Input<'_>, records: &[WantedRecord], batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        split::seek(ArchiveKind::Arc, records, batches)
+    }
+
+    fn keeping(&self, _: &Input<'_>) -> Keeping {
+        Keeping::Captures
+    }
+
+    fn members(&self) -> Option<&dyn Members> {
+        Some(&ArchiveKind::Arc)
+    }
+}
 
 /// What the line of a record says.
 #[derive(Debug, PartialEq, Eq)]

@@ -5,29 +5,286 @@
 //! record that have a role.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
+use memchr::memchr;
 
-use crate::error::SkipKind;
+use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::page::Markup;
+use crate::read::WantedRecord;
 use crate::read::fields::{Columns, FieldNames, Role};
-use crate::read::format::jsonl::Line;
+use crate::read::format::fielded::{FieldedRecord, emit};
+use crate::read::format::reader::{Description, Input, Keeping, Likeness, Problem, Reader as FormatReader, text_start};
+use crate::read::split::batch::{BatchSender, Content, Only, Place, Visit, visit_places};
+use crate::read::split::buffer::Buffer;
+use crate::read::split::stream::{Pieces, Stream};
+
+/// Comma-separated values; semicolons are recognised.
+pub(super) struct Csv;
+/// Tab-separated values.
+pub(super) struct Tsv;
+
+impl FormatReader for Csv {
+    fn description(&self) -> Description {
+        Description { name: "csv", endings: &["csv"], what: "comma-separated values with a header line" }
+    }
+
+    fn recognise(&self, head: &[u8]) -> Result<Option<Likeness>, String> {
+        Ok(matches!(likely_delimiter(head), Some(b',' | b';')).then_some(Likeness::Shape))
+    }
+
+    fn split(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        split(input, None, batches)
+    }
+
+    fn seek(&self, input: &Input<'_>, records: &[WantedRecord], batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        seek(input, None, records, batches)
+    }
+
+    fn keeping(&self, input: &Input<'_>) -> Keeping {
+        keeping(input, None)
+    }
+}
+
+impl FormatReader for Tsv {
+    fn description(&self) -> Description {
+        Description { name: "tsv", endings: &["tsv", "tab"], what: "tab-separated values with a header line" }
+    }
+
+    fn recognise(&self, head: &[u8]) -> Result<Option<Likeness>, String> {
+        Ok((likely_delimiter(head) == Some(b'\t')).then_some(Likeness::Shape))
+    }
+
+    fn split(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        split(input, Some(b'\t'), batches)
+    }
+
+    fn seek(&self, input: &Input<'_>, records: &[WantedRecord], batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        seek(input, Some(b'\t'), records, batches)
+    }
+
+    fn keeping(&self, input: &Input<'_>) -> Keeping {
+        keeping(input, Some(b'\t'))
+    }
+}
+
+/// The delimiter of what looks like a table: the first line names fields of ours, and the second has as many.
+fn likely_delimiter(head: &[u8]) -> Option<u8> {
+    let mut lines = text_start(head).split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
+    let (header, first) = (lines.next()?, lines.next().filter(|line| !line.is_empty())?);
+    let is_delimiter = |delimiter: &u8| {
+        let names: Vec<&[u8]> = header.split(|byte| byte == delimiter).map(<[u8]>::trim_ascii).collect();
+        let known = |name: &&[u8]| {
+            let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
+            [&b"id"[..], b"text", b"content", b"html", b"body", b"url"].contains(&name)
+        };
+        let fields = first.iter().filter(|&byte| byte == delimiter).count() + 1;
+        names.len() >= 2 && fields >= names.len() && names.iter().filter(|name| known(name)).count() >= 2
+    };
+    [b'\t', b',', b';'].into_iter().find(is_delimiter)
+}
+
+/// Chosen records, read from their places.
+fn seek(
+    input: &Input<'_>,
+    delimiter: Option<u8>,
+    records: &[WantedRecord],
+    batches: &mut BatchSender<'_, '_>,
+) -> ControlFlow<()> {
+    let header = match open_table(input, delimiter) {
+        Ok(Some((_, header))) => Arc::new(header),
+        Ok(None) => {
+            let problem = (SkipKind::BadCsv, "the table is empty".to_owned());
+            return batches.send(input.skipped(None, Some(0), problem, &[]));
+        }
+        Err(skipped) => return batches.send(skipped),
+    };
+    batches.send_places(records, |records| TableAtPlaces { records, header: Arc::clone(&header) })
+}
+
+fn keeping(input: &Input<'_>, delimiter: Option<u8>) -> Keeping {
+    match open_table(input, delimiter) {
+        Ok(Some((pieces, _))) => Keeping::Records { header_bytes: pieces.offset },
+        Ok(None) | Err(_) => Keeping::Nothing,
+    }
+}
+
+struct Table {
+    bytes: Buffer,
+    ends: Vec<usize>,
+    first_record: u64,
+    offset: u64,
+    header: Arc<Header>,
+}
+
+impl Content for Table {
+    fn visit(&self, input: &Input<'_>, only: &Only, visit: Visit<'_>) -> Result<()> {
+        let mut parser = RecordParser::new(self.header.delimiter);
+        let mut at = 0;
+        for (&end, record) in self.ends.iter().zip(self.first_record..) {
+            if only.contains(record) {
+                let place = Place { record, offset: Some(self.offset + at as u64), bytes: &self.bytes[at..end] };
+                visit_record(input, &place, &self.header, &mut parser, visit)?;
+            }
+            at = end;
+        }
+        Ok(())
+    }
+}
+
+struct TableAtPlaces {
+    records: Vec<WantedRecord>,
+    header: Arc<Header>,
+}
+
+impl Content for TableAtPlaces {
+    fn visit(&self, input: &Input<'_>, _: &Only, visit: Visit<'_>) -> Result<()> {
+        let mut parser = RecordParser::new(self.header.delimiter);
+        visit_places(input, &self.records, visit, |place, visit| {
+            visit_record(input, place, &self.header, &mut parser, visit)
+        })
+    }
+}
+
+fn visit_record(
+    input: &Input<'_>,
+    place: &Place<'_>,
+    header: &Header,
+    parser: &mut RecordParser,
+    visit: Visit<'_>,
+) -> Result<()> {
+    if matches!(place.bytes, b"" | b"\n" | b"\r\n") {
+        return Ok(());
+    }
+    emit(input, place, place.bytes.len() as u64, || parser.fields_of(place.bytes, header, input.names()), visit)
+}
+
+/// Batches of whole records of a table.
+fn split(input: &Input<'_>, delimiter: Option<u8>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+    let (mut pieces, header) = match open_table(input, delimiter) {
+        Ok(Some(opened)) => opened,
+        Ok(None) => return ControlFlow::Continue(()),
+        Err(skipped) => return batches.send(skipped),
+    };
+    let header = Arc::new(header);
+    let mut record = 1;
+    let mut splitter = Splitter::FieldStart;
+    let mut scanned = 0;
+    let mut ends = Vec::new();
+    let mut unclosed = 0;
+    loop {
+        let unread = pieces.buffer[scanned..].iter().zip(scanned + 1..);
+        ends.extend(unread.filter_map(|(&byte, end)| splitter.ends_at(byte, header.delimiter).then_some(end)));
+        scanned = pieces.buffer.len();
+        let ended = matches!(pieces.state, Stream::Ended);
+        if ended && splitter != Splitter::Quoted && ends.last() != Some(&scanned) && scanned > 0 {
+            ends.push(scanned); // the last record may lack its line end
+        }
+        if let Some(&whole) = ends.last() {
+            let count = ends.len() as u64;
+            let offset = pieces.offset;
+            let bytes = pieces.take(whole);
+            scanned -= whole;
+            let ends = std::mem::take(&mut ends);
+            batches.send(Table { bytes, ends, first_record: record, offset, header: Arc::clone(&header) })?;
+            record += count;
+        }
+        let too_large = pieces.buffer.len() > input.most_bytes();
+        if !pieces.buffer.is_empty() && (too_large || ended) {
+            // What is left is one record whose end is not in sight.
+            let skipped = if ended {
+                unclosed += 1;
+                skip_quote(input, record, unclosed, &mut pieces)
+            } else {
+                let next_record = |bytes: &[u8]| {
+                    bytes.iter().position(|&byte| splitter.ends_at(byte, header.delimiter)).map(|at| at + 1)
+                };
+                input.skip_record(record, &mut pieces, scanned, next_record)
+            };
+            batches.send(skipped)?;
+            record += 1;
+            scanned = 0;
+            splitter = Splitter::FieldStart;
+            continue;
+        }
+        match &pieces.state {
+            Stream::Open => pieces.fill(),
+            Stream::Ended => return ControlFlow::Continue(()),
+            Stream::Broken(error) => return batches.send(input.damaged(record, &pieces, error)),
+        }
+    }
+}
+
+/// Unclosed quotes in one table after which the rest of it is given up: each costs a second look at
+/// what follows.
+const MOST_UNCLOSED: usize = 100;
+
+/// Drops the first line of a record whose quote is never closed; what follows is read again.
+fn skip_quote(input: &Input<'_>, record: u64, unclosed: usize, pieces: &mut Pieces<'_>) -> SkippedRecord {
+    let start = pieces.offset;
+    let line = memchr(b'\n', &pieces.buffer).map_or(pieces.buffer.len(), |at| at + 1);
+    let mut reason = "a quote is opened in this record and never closed".to_owned();
+    if unclosed > MOST_UNCLOSED {
+        reason.push_str("; there are too many of these, the rest of the file was not read");
+        pieces.state = Stream::Ended;
+    }
+    let dropped = pieces.take(if unclosed > MOST_UNCLOSED { pieces.buffer.len() } else { line });
+    input.skipped(Some(record), Some(start), (SkipKind::BadCsv, reason), &dropped)
+}
+
+/// Opens a table behind its header; none if there is nothing in it.
+fn open_table<'c>(input: &Input<'c>, delimiter: Option<u8>) -> Result<Option<(Pieces<'c>, Header)>, SkippedRecord> {
+    let mut pieces = input.pieces()?;
+    loop {
+        let end = end_of_header(input, &mut pieces, delimiter.unwrap_or(b','));
+        if let (true, Stream::Broken(error)) = (pieces.buffer.is_empty(), &pieces.state) {
+            let problem = (SkipKind::Damaged, format!("the compressed data is damaged ({error})"));
+            return Err(input.skipped(None, Some(0), problem, &[]));
+        }
+        if pieces.buffer.is_empty() {
+            return Ok(None);
+        }
+        let first = pieces.take(end);
+        if first.trim_ascii().is_empty() {
+            continue; // blank lines in front of the header
+        }
+        return match Header::parse(&first, delimiter, input.names()) {
+            Ok(header) => Ok(Some((pieces, header))),
+            Err(problem) => Err(input.skipped(None, Some(0), problem, &first)),
+        };
+    }
+}
+
+/// Where the first record in the buffer ends; reads on until it is known.
+fn end_of_header(input: &Input<'_>, pieces: &mut Pieces<'_>, delimiter: u8) -> usize {
+    let mut splitter = Splitter::FieldStart;
+    let mut scanned = 0;
+    loop {
+        let unread = pieces.buffer[scanned..].iter().zip(scanned + 1..);
+        if let Some(end) = { unread }.find_map(|(&byte, end)| splitter.ends_at(byte, delimiter).then_some(end)) {
+            return end;
+        }
+        scanned = pieces.buffer.len();
+        if !matches!(pieces.state, Stream::Open) || scanned > input.most_bytes() {
+            return scanned;
+        }
+        pieces.fill();
+    }
+}
 
 /// What the first line of a table says.
 #[derive(Debug, Clone)]
-pub(crate) struct Header {
-    pub(crate) delimiter: u8,
-    pub(crate) columns: Columns,
+struct Header {
+    delimiter: u8,
+    columns: Columns,
     names: Vec<String>,
 }
 
 impl Header {
-    /// Parses the first record. `delimiter` is found out if it is not given.
-    pub(crate) fn parse(
-        record: &[u8],
-        delimiter: Option<u8>,
-        names: &FieldNames,
-    ) -> Result<Header, (SkipKind, String)> {
+    /// Parses the first record. `delimiter` is detected if it is not given.
+    fn parse(record: &[u8], delimiter: Option<u8>, names: &FieldNames) -> Result<Header, Problem> {
         let record = record.strip_prefix(b"\xef\xbb\xbf").unwrap_or(record);
         if record.trim_ascii_end().contains(&b'\r') {
             let reason = "the lines of this table end with a bare carriage return; convert them (tr '\\r' '\\n')";
@@ -64,7 +321,7 @@ impl Header {
 
 /// Finds the ends of records in a stream: a line break outside quotes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Splitter {
+enum Splitter {
     FieldStart,
     Unquoted,
     Quoted,
@@ -74,7 +331,7 @@ pub(crate) enum Splitter {
 impl Splitter {
     /// Takes the next byte; true if a record ends with it.
     #[inline]
-    pub(crate) fn ends_at(&mut self, byte: u8, delimiter: u8) -> bool {
+    fn ends_at(&mut self, byte: u8, delimiter: u8) -> bool {
         *self = match (*self, byte) {
             (Splitter::Quoted, b'"') => Splitter::QuoteInQuoted,
             (Splitter::Quoted, _) | (Splitter::QuoteInQuoted | Splitter::FieldStart, b'"') => Splitter::Quoted,
@@ -90,7 +347,7 @@ impl Splitter {
 }
 
 /// Parses records one at a time into buffers of its own.
-pub(crate) struct RecordParser {
+struct RecordParser {
     reader: Reader,
     output: Vec<u8>,
     ends: Vec<usize>,
@@ -98,7 +355,7 @@ pub(crate) struct RecordParser {
 }
 
 impl RecordParser {
-    pub(crate) fn new(delimiter: u8) -> RecordParser {
+    fn new(delimiter: u8) -> RecordParser {
         RecordParser {
             reader: ReaderBuilder::new().delimiter(delimiter).terminator(Terminator::Any(b'\n')).build(),
             output: vec![0; 4096],
@@ -140,14 +397,14 @@ impl RecordParser {
     }
 
     /// The fields of `record` that have a role.
-    pub(crate) fn line<'a>(
+    fn fields_of<'a>(
         &'a mut self,
         record: &[u8],
         header: &Header,
         names: &FieldNames,
-    ) -> Result<Line<'a>, (SkipKind, String)> {
+    ) -> Result<FieldedRecord<'a>, Problem> {
         self.parse(record);
-        let field = |role: Role| -> Result<Option<&str>, (SkipKind, String)> {
+        let field = |role: Role| -> Result<Option<&str>, Problem> {
             let Some(column) = header.columns.of(role).filter(|&column| column < self.fields()) else {
                 return Ok(None);
             };
@@ -166,7 +423,7 @@ impl RecordParser {
         })?;
         let named_html = header.columns.of(Role::Text).is_some_and(|column| header.names[column] == "html");
         let some = |value: Option<&'a str>| value.map(Cow::Borrowed);
-        Ok(Line {
+        Ok(FieldedRecord {
             id: some(field(Role::Id)?),
             url: some(field(Role::Url)?),
             title: some(field(Role::Title)?),
@@ -208,10 +465,10 @@ mod tests {
         let header = Header::parse(b"url;n;content\n", None, &names).unwrap();
         assert_eq!(header.delimiter, b';');
         let mut parser = RecordParser::new(header.delimiter);
-        let line = parser.line(b"http://x;1;\"so; \"\"it\"\" is\"\r\n", &header, &names).unwrap();
-        assert_eq!((line.url.as_deref(), line.text.as_ref(), line.id), (Some("http://x"), "so; \"it\" is", None));
-        assert_eq!(parser.line(b"http://x\n", &header, &names).unwrap_err().0, SkipKind::MissingField);
-        assert_eq!(parser.line(b"a;b;\xff\n", &header, &names).unwrap_err().0, SkipKind::InvalidUtf8);
+        let record = parser.fields_of(b"http://x;1;\"so; \"\"it\"\" is\"\r\n", &header, &names).unwrap();
+        assert_eq!((record.url.as_deref(), record.text.as_ref(), record.id), (Some("http://x"), "so; \"it\" is", None));
+        assert_eq!(parser.fields_of(b"http://x\n", &header, &names).unwrap_err().0, SkipKind::MissingField);
+        assert_eq!(parser.fields_of(b"a;b;\xff\n", &header, &names).unwrap_err().0, SkipKind::InvalidUtf8);
         assert_eq!(Header::parse(b"a,b\n", None, &names).unwrap_err().0, SkipKind::MissingField);
     }
 
@@ -220,7 +477,7 @@ mod tests {
         let names = FieldNames::new(&Fields::default(), RankField::None);
         let header = Header::parse(b"id,text\n", None, &names).unwrap();
         let mut parser = RecordParser::new(b',');
-        assert_eq!(parser.line(b"1,first\rsecond\r\n", &header, &names).unwrap().text, "first\rsecond");
+        assert_eq!(parser.fields_of(b"1,first\rsecond\r\n", &header, &names).unwrap().text, "first\rsecond");
         assert_eq!(Header::parse(b"id,text\r1,a\r2,b\r", None, &names).unwrap_err().0, SkipKind::BadCsv);
     }
 
@@ -236,6 +493,6 @@ mod tests {
         let header = Header::parse(b"id,text\n", None, &names).unwrap();
         let mut parser = RecordParser::new(b',');
         let record = format!("1,{}\n", "word ".repeat(10_000));
-        assert_eq!(parser.line(record.as_bytes(), &header, &names).unwrap().text.len(), 50_000);
+        assert_eq!(parser.fields_of(record.as_bytes(), &header, &names).unwrap().text.len(), 50_000);
     }
 }

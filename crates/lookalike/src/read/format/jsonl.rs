@@ -5,27 +5,127 @@
 
 use std::borrow::Cow;
 use std::fmt;
+use std::ops::ControlFlow;
 
+use memchr::{memchr, memchr_iter, memrchr};
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
 
-use crate::error::SkipKind;
+use crate::error::{Result, SkipKind};
 use crate::page::Markup;
+use crate::read::WantedRecord;
 use crate::read::fields::{FieldNames, Role};
+use crate::read::format::fielded::{FieldedRecord, emit};
+use crate::read::format::reader::{Description, Input, Keeping, Likeness, Problem, Reader, text_start};
+use crate::read::split::batch::{BatchSender, Content, Only, Place, Visit, visit_places};
+use crate::read::split::buffer::Buffer;
+use crate::read::split::stream::Stream;
 
-/// The fields of a line that have a role.
-#[derive(Debug)]
-pub(crate) struct Line<'a> {
-    pub(crate) id: Option<Cow<'a, str>>,
-    pub(crate) url: Option<Cow<'a, str>>,
-    pub(crate) title: Option<Cow<'a, str>>,
-    pub(crate) rank_value: Option<f64>,
-    pub(crate) text: Cow<'a, str>,
-    pub(crate) markup: Markup,
+/// JSON lines.
+pub(super) struct Jsonl;
+
+impl Reader for Jsonl {
+    fn description(&self) -> Description {
+        Description { name: "jsonl", endings: &["jsonl", "ndjson", "json"], what: "a JSON object a line" }
+    }
+
+    fn recognise(&self, head: &[u8]) -> Result<Option<Likeness>, String> {
+        let start = text_start(head);
+        let has_early = |byte: u8| memchr(byte, &start[..start.len().min(64)]).is_some();
+        match start.first() {
+            Some(b'[') if has_early(b'{') => {
+                Err("is one JSON array; write one object a line instead (jq -c '.[]' FILE > FILE.jsonl)".to_owned())
+            }
+            Some(b'{') if has_early(b'"') => Ok(Some(Likeness::Signature)),
+            _ => Ok(None),
+        }
+    }
+
+    fn split(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        let mut pieces = match input.pieces() {
+            Ok(pieces) => pieces,
+            Err(skipped) => return batches.send(skipped),
+        };
+        let mut record = 1;
+        loop {
+            pieces.fill();
+            let whole = match pieces.state {
+                Stream::Ended => pieces.buffer.len(),
+                _ => memrchr(b'\n', &pieces.buffer).map_or(0, |at| at + 1),
+            };
+            if whole > 0 {
+                let offset = pieces.offset;
+                let bytes = pieces.take(whole);
+                let count = memchr_iter(b'\n', &bytes).count() as u64;
+                batches.send(Lines { bytes, first_record: record, offset })?;
+                record += count;
+            } else if pieces.buffer.len() > input.most_bytes() && matches!(pieces.state, Stream::Open) {
+                let next_line = |bytes: &[u8]| memchr(b'\n', bytes).map(|at| at + 1);
+                batches.send(input.skip_record(record, &mut pieces, 0, next_line))?;
+                record += 1;
+            }
+            match &pieces.state {
+                Stream::Open => {}
+                Stream::Ended if pieces.buffer.is_empty() => return ControlFlow::Continue(()),
+                Stream::Ended => {}
+                Stream::Broken(error) => return batches.send(input.damaged(record, &pieces, error)),
+            }
+        }
+    }
+
+    fn seek(&self, _: &Input<'_>, records: &[WantedRecord], batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        batches.send_places(records, LinesAtPlaces)
+    }
+
+    fn keeping(&self, _: &Input<'_>) -> Keeping {
+        Keeping::Records { header_bytes: 0 }
+    }
+}
+
+struct Lines {
+    bytes: Buffer,
+    first_record: u64,
+    offset: u64,
+}
+
+impl Content for Lines {
+    fn visit(&self, input: &Input<'_>, only: &Only, visit: Visit<'_>) -> Result<()> {
+        let Lines { bytes, first_record, offset } = self;
+        let (mut at, mut record) = (0, *first_record);
+        while at < bytes.len() {
+            let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |length| at + length + 1);
+            if only.contains(record) {
+                let place = Place { record, offset: Some(offset + at as u64), bytes: &bytes[at..end] };
+                visit_line(input, &place, visit)?;
+            }
+            at = end;
+            record += 1;
+        }
+        Ok(())
+    }
+}
+
+struct LinesAtPlaces(Vec<WantedRecord>);
+
+impl Content for LinesAtPlaces {
+    fn visit(&self, input: &Input<'_>, _: &Only, visit: Visit<'_>) -> Result<()> {
+        visit_places(input, &self.0, visit, |place, visit| visit_line(input, place, visit))
+    }
+}
+
+fn visit_line(input: &Input<'_>, place: &Place<'_>, visit: Visit<'_>) -> Result<()> {
+    let mut line = place.bytes.trim_ascii();
+    if place.offset == Some(0) {
+        line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+    }
+    if line.is_empty() {
+        return Ok(());
+    }
+    emit(input, place, place.bytes.len() as u64, || parse(line, input.names()), visit)
 }
 
 /// Parses one line.
-pub(crate) fn parse<'a>(line: &'a [u8], names: &FieldNames) -> Result<Line<'a>, (SkipKind, String)> {
+fn parse<'a>(line: &'a [u8], names: &FieldNames) -> Result<FieldedRecord<'a>, Problem> {
     let mut deserializer = serde_json::Deserializer::from_slice(line);
     let fields =
         LineSeed { names }.deserialize(&mut deserializer).and_then(|fields| deserializer.end().map(|()| fields));
@@ -52,7 +152,7 @@ pub(crate) fn parse<'a>(line: &'a [u8], names: &FieldNames) -> Result<Line<'a>, 
     if let Some(value @ (Value::Bool | Value::Other(_))) = id {
         return Err((SkipKind::WrongType, format!("the id field is {}, not a string or number", value.kind())));
     }
-    Ok(Line {
+    Ok(FieldedRecord {
         id: id.and_then(Value::into_string),
         url: url.and_then(Value::into_string),
         title: title.and_then(Value::into_string),

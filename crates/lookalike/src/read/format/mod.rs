@@ -1,106 +1,117 @@
-//! The formats we read: one list for `--format`, `--help`, the docs and the errors.
+//! The formats that are read, one file each: one list for settings, help, docs and errors.
+//!
+//! A new format is one more file with a `Reader`, and one more line in `FORMATS`.
 
 pub(super) mod arc;
 pub(super) mod csv;
+pub(super) mod documents;
+pub(super) mod fielded;
 pub(super) mod jsonl;
 pub(super) mod mediawiki;
+pub(super) mod page_file;
 pub(super) mod parquet;
+pub(super) mod reader;
 pub(super) mod reuters;
 pub(super) mod tagged;
 pub(super) mod trec;
 pub(super) mod warc;
 
+use std::fmt;
 use std::path::Path;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use crate::text::html::looks_like_html;
+use reader::{FileParser, Members, Reader};
+
+/// All of them, in the order in which they are listed.
+const FORMATS: &[Format] = &[
+    Format::JSONL,
+    Format::PARQUET,
+    Format(&csv::Csv),
+    Format(&csv::Tsv),
+    Format::WARC,
+    Format::ARC,
+    Format(&trec::Trec),
+    Format(&reuters::Reuters),
+    Format(&mediawiki::MediaWiki),
+    Format(&page_file::Html),
+    Format(&page_file::Text),
+];
 
 /// A file format.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Format {
-    /// A JSON object a line.
-    Jsonl,
-    /// Apache Parquet.
-    Parquet,
-    /// Comma-separated values with a header; semicolons are recognised.
-    Csv,
-    /// Tab-separated values with a header.
-    Tsv,
-    /// Web archive, WARC 0.17 to 1.1, and the texts of Common Crawl (WET).
-    Warc,
-    /// Web archive, ARC.
-    Arc,
-    /// TREC documents, news or web pages.
-    Trec,
-    /// Stories in the SGML of Reuters-21578.
-    Reuters,
-    /// A dump of a MediaWiki.
-    MediaWiki,
-    /// One HTML page a file.
-    Html,
-    /// One text a file.
-    Text,
-}
+///
+/// ```
+/// use lookalike::read::Format;
+///
+/// let format: Format = "csv".parse().unwrap();
+/// assert!(Format::all().any(|known| known == format));
+/// assert_eq!(format.endings(), ["csv"]);
+/// ```
+#[derive(Clone, Copy)]
+pub struct Format(&'static dyn Reader);
 
 impl Format {
-    /// All of them, each with its name, usual endings, and what it is.
-    pub const ALL: [(Format, &'static str, &'static [&'static str], &'static str); 11] = [
-        (Format::Jsonl, "jsonl", &["jsonl", "ndjson", "json"], "a JSON object a line"),
-        (Format::Parquet, "parquet", &["parquet"], "Apache Parquet, a page a row"),
-        (Format::Csv, "csv", &["csv"], "comma-separated values with a header line"),
-        (Format::Tsv, "tsv", &["tsv", "tab"], "tab-separated values with a header line"),
-        (Format::Warc, "warc", &["warc", "wet"], "web archive, WARC 0.17 to 1.1; also WET"),
-        (Format::Arc, "arc", &["arc"], "web archive, ARC version 1"),
-        (Format::Trec, "trec", &["trec", "trectext", "trecweb"], "TREC documents, <DOC><DOCNO>…"),
-        (Format::Reuters, "reuters", &["sgm", "sgml"], "stories in SGML, <REUTERS NEWID=…>"),
-        (Format::MediaWiki, "mediawiki", &["mediawiki"], "XML dump of a wiki, its articles"),
-        (Format::Html, "html", &["html", "htm", "xhtml", "shtml"], "a page a file"),
-        (Format::Text, "text", &["txt", "text", "md"], "a text a file"),
-    ];
+    /// A JSON object per line.
+    pub const JSONL: Format = Format(&jsonl::Jsonl);
+    /// Apache Parquet.
+    pub const PARQUET: Format = Format(&parquet::Parquet);
+    /// Web archive, WARC.
+    pub const WARC: Format = Format(&warc::Warc);
+    /// Web archive, ARC.
+    pub const ARC: Format = Format(&arc::Arc);
 
-    /// The name used with `--format`.
+    /// All formats.
+    pub fn all() -> impl Iterator<Item = Format> {
+        FORMATS.iter().copied()
+    }
+
+    /// The name used for the setting `format`.
     #[must_use]
     pub fn name(self) -> &'static str {
-        Self::ALL.iter().find(|row| row.0 == self).map_or("", |row| row.1)
+        self.0.description().name
+    }
+
+    /// What names of such files usually end with.
+    #[must_use]
+    pub fn endings(self) -> &'static [&'static str] {
+        self.0.description().endings
+    }
+
+    /// What it is, in a few words.
+    #[must_use]
+    pub fn description(self) -> &'static str {
+        self.0.description().what
     }
 
     /// The names of all formats, for messages.
     #[must_use]
     pub fn list() -> String {
-        Self::ALL.map(|row| row.1).join(", ") + " (each plain, gzip or zstd; Parquet as it is)"
-    }
-
-    /// Whether it holds what a crawler fetched, record by record.
-    #[must_use]
-    pub fn is_crawl(self) -> bool {
-        matches!(self, Format::Warc | Format::Arc)
-    }
-
-    /// Whether tags enclose each document.
-    #[must_use]
-    pub fn is_tagged(self) -> bool {
-        matches!(self, Format::Trec | Format::Reuters | Format::MediaWiki)
-    }
-
-    /// Whether its records have fields with names.
-    #[must_use]
-    pub fn has_fields(self) -> bool {
-        matches!(self, Format::Jsonl | Format::Parquet | Format::Csv | Format::Tsv)
+        names() + " (each plain, gzip or zstd; Parquet as it is)"
     }
 
     /// Whether each file is one page.
     #[must_use]
     pub fn is_page_file(self) -> bool {
-        matches!(self, Format::Html | Format::Text)
+        self.file_parser().is_some()
+    }
+
+    pub(crate) fn reader(self) -> &'static dyn Reader {
+        self.0
+    }
+
+    pub(super) fn file_parser(self) -> Option<FileParser> {
+        self.0.file_parser()
+    }
+
+    pub(super) fn members(self) -> Option<&'static dyn Members> {
+        self.0.members()
     }
 
     /// By the file's name; endings of compression are looked through.
     #[must_use]
     pub fn by_name(path: &Path) -> Option<Format> {
         let extension = extension(path)?;
-        Self::ALL.iter().find(|row| row.2.contains(&extension.as_str())).map(|row| row.0)
+        Format::all().find(|format| format.endings().contains(&extension.as_str()))
     }
 
     /// By the first decompressed bytes.
@@ -108,39 +119,32 @@ impl Format {
     /// # Errors
     /// What the bytes look like instead, for a person.
     pub fn by_content(head: &[u8]) -> Result<Format, String> {
-        let start = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
-        if head.starts_with(b"PAR1") {
-            return Ok(Format::Parquet);
+        let mut best = None;
+        for format in Format::all() {
+            let Some(likeness) = format.0.recognise(head)? else { continue };
+            if best.is_none_or(|(known, _)| likeness < known) {
+                best = Some((likeness, format));
+            }
         }
-        if start.starts_with(b"WARC/") {
-            return Ok(Format::Warc);
-        }
-        if head.starts_with(b"filedesc://") {
-            return Ok(Format::Arc);
-        }
-        if let Some(format) = looks_like_documents(start) {
-            return Ok(format);
-        }
-        if start.starts_with(b"[") && memchr::memchr(b'{', &start[..start.len().min(64)]).is_some() {
-            return Err("is one JSON array; write one object a line instead (jq -c '.[]' FILE > FILE.jsonl)".to_owned());
-        }
-        if start.starts_with(b"{\"")
-            || (start.starts_with(b"{") && memchr::memchr(b'"', &start[..start.len().min(64)]).is_some())
-        {
-            return Ok(Format::Jsonl);
-        }
-        if looks_like_html(head) {
-            return Ok(Format::Html);
-        }
-        if let Some(table) = looks_like_table(start) {
-            return Ok(table);
-        }
-        let odd = head.iter().filter(|&&b| b == 0 || (b < 32 && !b"\t\n\r\x0c\x1b".contains(&b))).count();
-        if head.is_empty() || odd * 100 <= head.len() {
-            Ok(Format::Text)
-        } else {
-            Err("is in no format that is known here (binary data)".to_owned())
-        }
+        best.map(|(_, format)| format).ok_or_else(|| "is in no format that is known here (binary data)".to_owned())
+    }
+}
+
+fn names() -> String {
+    Format::all().map(Format::name).collect::<Vec<_>>().join(", ")
+}
+
+impl PartialEq for Format {
+    fn eq(&self, other: &Format) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Format {}
+
+impl fmt::Debug for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 
@@ -148,44 +152,21 @@ impl std::str::FromStr for Format {
     type Err = String;
 
     fn from_str(name: &str) -> Result<Format, String> {
-        Self::ALL
-            .iter()
-            .find(|row| row.1 == name)
-            .map(|row| row.0)
-            .ok_or_else(|| format!("one of {}", Self::ALL.map(|row| row.1).join(", ")))
+        Format::all().find(|format| format.name() == name).ok_or_else(|| format!("one of {}", names()))
     }
 }
 
-/// Whether documents in tags follow.
-fn looks_like_documents(start: &[u8]) -> Option<Format> {
-    let has = |tag: &[u8]| memchr::memmem::find(start, tag).is_some();
-    if start.starts_with(b"<DOC>") || (start.starts_with(b"<DOC") && has(b"<DOCNO>")) {
-        Some(Format::Trec)
-    } else if start.starts_with(b"<REUTERS") || start.starts_with(b"<!DOCTYPE lewis") {
-        Some(Format::Reuters)
-    } else if start.starts_with(b"<mediawiki") {
-        Some(Format::MediaWiki)
-    } else {
-        None
+impl Serialize for Format {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.name())
     }
 }
 
-/// Whether the first line names fields of ours, and the second has as many.
-fn looks_like_table(start: &[u8]) -> Option<Format> {
-    let mut lines = start.split(|&byte| byte == b'\n').map(<[u8]>::trim_ascii_end);
-    let (header, first) = (lines.next()?, lines.next().filter(|line| !line.is_empty())?);
-    for (delimiter, format) in [(b'\t', Format::Tsv), (b',', Format::Csv), (b';', Format::Csv)] {
-        let names: Vec<&[u8]> = header.split(|&byte| byte == delimiter).map(<[u8]>::trim_ascii).collect();
-        let known = |name: &&[u8]| {
-            let name = name.strip_prefix(b"\"").and_then(|name| name.strip_suffix(b"\"")).unwrap_or(name);
-            [&b"id"[..], b"text", b"content", b"html", b"body", b"url"].contains(&name)
-        };
-        let fields = first.iter().filter(|&&byte| byte == delimiter).count() + 1;
-        if names.len() >= 2 && fields >= names.len() && names.iter().filter(|name| known(name)).count() >= 2 {
-            return Some(format);
-        }
+impl<'de> Deserialize<'de> for Format {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Format, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        name.parse().map_err(|expected| serde::de::Error::custom(format!("'{name}' is not a format: {expected}")))
     }
-    None
 }
 
 /// The ending of a name in lower case, without that of its compression.
@@ -211,36 +192,50 @@ mod tests {
     use super::*;
 
     #[test]
+    fn names_and_endings_are_unique() {
+        let mut names: Vec<&str> = Format::all().map(Format::name).collect();
+        let mut endings: Vec<&str> = Format::all().flat_map(Format::endings).copied().collect();
+        let (formats, all) = (names.len(), endings.len());
+        names.sort_unstable();
+        names.dedup();
+        endings.sort_unstable();
+        endings.dedup();
+        assert_eq!((names.len(), endings.len()), (formats, all));
+    }
+
+    #[test]
     fn names_tell_the_format_through_compression() {
         for (name, format) in [
-            ("a.jsonl", Some(Format::Jsonl)),
-            ("a.JSON.GZ", Some(Format::Jsonl)),
-            ("b/c.csv.zst", Some(Format::Csv)),
-            ("x.parquet", Some(Format::Parquet)),
-            ("x.HTM", Some(Format::Html)),
+            ("a.jsonl", Some("jsonl")),
+            ("a.JSON.GZ", Some("jsonl")),
+            ("b/c.csv.zst", Some("csv")),
+            ("x.parquet", Some("parquet")),
+            ("x.HTM", Some("html")),
             ("x", None),
             ("x.gz", None),
         ] {
-            assert_eq!(Format::by_name(Path::new(name)), format, "{name}");
+            assert_eq!(Format::by_name(Path::new(name)).map(Format::name), format, "{name}");
         }
     }
 
     #[test]
     fn content_tells_the_format() {
-        assert_eq!(Format::by_content(b"PAR1\x15"), Ok(Format::Parquet));
-        assert_eq!(Format::by_content(b" {\"text\": 1}"), Ok(Format::Jsonl));
-        assert_eq!(Format::by_content(b"<!DOCTYPE html>"), Ok(Format::Html));
-        assert_eq!(Format::by_content(b"Once upon a time"), Ok(Format::Text));
-        assert_eq!(Format::by_content(b"id,text\n1,\"a, b\"\n"), Ok(Format::Csv));
-        assert_eq!(Format::by_content(b"url;x;content\nu;1;c"), Ok(Format::Csv));
-        assert_eq!(Format::by_content(b"id\ttext\r\n1\ta\r\n"), Ok(Format::Tsv));
-        assert_eq!(Format::by_content(b"Dear text, dear id\nhello, you"), Ok(Format::Text));
-        assert!(Format::by_content(b"[{\"text\": 1}]").is_err_and(|reason| reason.contains("jq")));
-        assert_eq!(Format::by_content(b"WARC/1.0\r\n"), Ok(Format::Warc));
-        assert_eq!(Format::by_content(b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain 1300\n"), Ok(Format::Arc));
-        assert_eq!(Format::by_content(b"<DOC>\n<DOCNO>1</DOCNO>"), Ok(Format::Trec));
-        assert_eq!(Format::by_content(b"<!DOCTYPE lewis SYSTEM \"lewis.dtd\">\n<REUTERS"), Ok(Format::Reuters));
-        assert_eq!(Format::by_content(b"<mediawiki xmlns=\"x\">"), Ok(Format::MediaWiki));
-        assert!(Format::by_content(b"\x7fELF\0\0\0\0\0\0").is_err());
+        let name = |head: &[u8]| Format::by_content(head).map(Format::name);
+        assert_eq!(name(b"PAR1\x15"), Ok("parquet"));
+        assert_eq!(name(b" {\"text\": 1}"), Ok("jsonl"));
+        assert_eq!(name(b"<!DOCTYPE html>"), Ok("html"));
+        assert_eq!(name(b"Once upon a time"), Ok("text"));
+        assert_eq!(name(b""), Ok("text"));
+        assert_eq!(name(b"id,text\n1,\"a, b\"\n"), Ok("csv"));
+        assert_eq!(name(b"url;x;content\nu;1;c"), Ok("csv"));
+        assert_eq!(name(b"id\ttext\r\n1\ta\r\n"), Ok("tsv"));
+        assert_eq!(name(b"Dear text, dear id\nhello, you"), Ok("text"));
+        assert!(name(b"[{\"text\": 1}]").is_err_and(|reason| reason.contains("jq")));
+        assert_eq!(name(b"WARC/1.0\r\n"), Ok("warc"));
+        assert_eq!(name(b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain 1300\n"), Ok("arc"));
+        assert_eq!(name(b"<DOC>\n<DOCNO>1</DOCNO>"), Ok("trec"));
+        assert_eq!(name(b"<!DOCTYPE lewis SYSTEM \"lewis.dtd\">\n<REUTERS"), Ok("reuters"));
+        assert_eq!(name(b"<mediawiki xmlns=\"x\">"), Ok("mediawiki"));
+        assert!(name(b"\x7fELF\0\0\0\0\0\0").is_err());
     }
 }

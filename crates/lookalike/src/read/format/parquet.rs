@@ -4,6 +4,7 @@
 //! any string or binary type, ids also integers.
 
 use std::borrow::Cow;
+use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -18,11 +19,13 @@ use arrow_schema::{DataType, TimeUnit};
 use parquet::arrow::ProjectionMask;
 use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
 
-use crate::error::SkipKind;
+use crate::error::{Result, SkipKind};
 use crate::page::Markup;
 use crate::read::Chunks;
 use crate::read::fields::{FieldNames, Role};
-use crate::read::format::jsonl::Line;
+use crate::read::format::fielded::{FieldedRecord, emit};
+use crate::read::format::reader::{Description, Input, Keeping, Likeness, Problem, Reader};
+use crate::read::split::batch::{BatchSender, Content, Only, Place, Visit};
 
 /// Rows in a batch.
 const BATCH_ROWS: usize = 1024;
@@ -35,21 +38,89 @@ pub(crate) fn open_file(file: Chunks) -> parquet::errors::Result<ParquetRecordBa
 }
 
 /// Runs `read`; a panic of the Parquet library over a damaged file is damage, not the end of the run.
-pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, (SkipKind, String)> {
+pub(crate) fn guarded<T>(read: impl FnOnce() -> T) -> Result<T, Problem> {
     catch_unwind(AssertUnwindSafe(read))
         .map_err(|_| (SkipKind::Damaged, "cannot be read as Parquet: it is damaged".to_owned()))
 }
 
+/// Apache Parquet.
+pub(super) struct Parquet;
+
+impl Reader for Parquet {
+    fn description(&self) -> Description {
+        Description { name: "parquet", endings: &["parquet"], what: "Apache Parquet, a page a row" }
+    }
+
+    fn recognise(&self, head: &[u8]) -> Result<Option<Likeness>, String> {
+        Ok(head.starts_with(b"PAR1").then_some(Likeness::Signature))
+    }
+
+    fn may_be_compressed(&self) -> bool {
+        false
+    }
+
+    fn split(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        let source = input.source();
+        let file = match Chunks::new(&source.location) {
+            Ok(file) => file,
+            Err(error) => return batches.send(input.unopened(&error)),
+        };
+        let mut reader = match RowReader::open(file, input.names()) {
+            Ok(reader) => reader,
+            Err(problem) => return batches.send(input.skipped(None, None, problem, &[])),
+        };
+        let mut record = 1;
+        loop {
+            match reader.next_rows() {
+                Ok(Some(rows)) => {
+                    let count = rows.length as u64;
+                    batches.send(NumberedRows { rows, first_record: record })?;
+                    record += count;
+                }
+                Ok(None) => break,
+                Err(problem) => {
+                    batches.send(input.skipped(Some(record), None, problem, &[]))?;
+                    break;
+                }
+            }
+        }
+        input.corpus.count_bytes_read(source.bytes);
+        ControlFlow::Continue(())
+    }
+
+    fn keeping(&self, _: &Input<'_>) -> Keeping {
+        Keeping::Rows
+    }
+}
+
+struct NumberedRows {
+    rows: Rows,
+    first_record: u64,
+}
+
+impl Content for NumberedRows {
+    fn visit(&self, input: &Input<'_>, only: &Only, visit: Visit<'_>) -> Result<()> {
+        for (at, record) in (0..self.rows.length).zip(self.first_record..) {
+            if only.contains(record) {
+                let fields = self.rows.fields_of(at, input.names());
+                let length = fields.as_ref().map_or(0, |fields| fields.text.len() as u64);
+                emit(input, &Place { record, offset: None, bytes: &[] }, length, || fields, visit)?;
+            }
+        }
+        Ok(())
+    }
+}
+
 /// The columns of a batch that have a role.
 #[derive(Debug, Clone)]
-pub(crate) struct Rows {
+struct Rows {
     columns: [Option<ArrayRef>; 5],
     markup: Markup,
     length: usize,
 }
 
 /// Reads the columns that have a role.
-pub(crate) struct RowReader {
+struct RowReader {
     reader: ParquetRecordBatchReader,
     /// For each role the column's place in the projection.
     columns: [Option<usize>; 5],
@@ -59,7 +130,7 @@ pub(crate) struct RowReader {
 const ROLES: [Role; 5] = [Role::Id, Role::Text, Role::Url, Role::Title, Role::Rank];
 
 impl RowReader {
-    pub(crate) fn open(file: Chunks, names: &FieldNames) -> Result<RowReader, (SkipKind, String)> {
+    fn open(file: Chunks, names: &FieldNames) -> Result<RowReader, Problem> {
         let damaged =
             |error: &dyn std::fmt::Display| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}"));
         let builder = guarded(|| open_file(file))?.map_err(|error| damaged(&error))?;
@@ -92,7 +163,7 @@ impl RowReader {
     }
 
     /// The next rows; none at the end.
-    pub(crate) fn next_rows(&mut self) -> Result<Option<Rows>, (SkipKind, String)> {
+    fn next_rows(&mut self) -> Result<Option<Rows>, Problem> {
         let Some(batch) = guarded(|| self.reader.next())? else { return Ok(None) };
         let batch: RecordBatch =
             batch.map_err(|error| (SkipKind::Damaged, format!("cannot be read as Parquet: {error}")))?;
@@ -102,23 +173,19 @@ impl RowReader {
 }
 
 impl Rows {
-    pub(crate) fn len(&self) -> usize {
-        self.length
-    }
-
     fn column(&self, role: Role) -> Option<&ArrayRef> {
         ROLES.iter().position(|&known| known == role).and_then(|at| self.columns[at].as_ref())
     }
 
     /// The page in row `at`.
-    pub(crate) fn line(&self, at: usize, names: &FieldNames) -> Result<Line<'_>, (SkipKind, String)> {
+    fn fields_of(&self, at: usize, names: &FieldNames) -> Result<FieldedRecord<'_>, Problem> {
         let text = match self.column(Role::Text).map(|column| value(column, at)) {
             Some(Value::Text(text)) => text,
             Some(Value::Invalid) => return Err((SkipKind::InvalidUtf8, "invalid UTF-8 in the text column".to_owned())),
             _ => return Err((SkipKind::MissingField, "the text column is null in this row".to_owned())),
         };
         let string = |role: Role| self.column(role).and_then(|column| value(column, at).into_string());
-        Ok(Line {
+        Ok(FieldedRecord {
             id: string(Role::Id),
             url: string(Role::Url),
             title: string(Role::Title),

@@ -1,6 +1,41 @@
 //! WARC records of every version from 0.17 on: a version line, named fields, a blank line, content.
 
+use std::ops::ControlFlow;
+
+use crate::read::WantedRecord;
 use crate::read::crawl::http::{field, head_length};
+use crate::read::crawl::{ArchiveKind, split};
+use crate::read::format::reader::{Description, Input, Keeping, Likeness, Members, Reader, text_start};
+use crate::read::split::batch::BatchSender;
+
+/// Web archive, WARC 0.17 to 1.1, and the texts of Common Crawl (WET).
+pub(super) struct Warc;
+
+impl Reader for Warc {
+    fn description(&self) -> Description {
+        Description { name: "warc", endings: &["warc", "wet"], what: "web archive, WARC 0.17 to 1.1; also WET" }
+    }
+
+    fn recognise(&self, head: &[u8]) -> Result<Option<Likeness>, String> {
+        Ok(text_start(head).starts_with(b"WARC/").then_some(Likeness::Signature))
+    }
+
+    fn split(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        split::split(ArchiveKind::Warc, input, batches)
+    }
+
+    fn seek(&self, _: &Input<'_>, records: &[WantedRecord], batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        split::seek(ArchiveKind::Warc, records, batches)
+    }
+
+    fn keeping(&self, _: &Input<'_>) -> Keeping {
+        Keeping::Captures
+    }
+
+    fn members(&self) -> Option<&dyn Members> {
+        Some(&ArchiveKind::Warc)
+    }
+}
 
 /// The longest head that is believed.
 pub(crate) const LONGEST_HEAD: usize = 1 << 20;

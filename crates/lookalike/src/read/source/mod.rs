@@ -20,7 +20,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
-use crate::read::crawl;
 use crate::read::format::{Format, is_no_page};
 use crate::read::source::compression::Compression;
 use crate::read::source::file::Location;
@@ -81,8 +80,8 @@ impl Source {
     pub fn in_memory(name: &str, bytes: Vec<u8>, format: Option<Format>) -> Result<Source> {
         let mut sources = Sources::default();
         let location = Location::Memory(bytes.into());
-        let found = Found { display: name.to_owned(), name: name.to_owned(), location, in_directory: false };
-        look_at(found, format, &mut sources)?;
+        let file = ListedFile { display: name.to_owned(), name: name.to_owned(), location, in_directory: false };
+        look_at(file, format, &mut sources)?;
         sources.list.pop().ok_or_else(|| Error::NotFound { path: name.into() })
     }
 }
@@ -105,7 +104,7 @@ impl From<Vec<Source>> for Sources {
 }
 
 /// A file that was found, before it was looked at.
-struct Found {
+struct ListedFile {
     display: String,
     name: String,
     location: Location,
@@ -178,7 +177,7 @@ fn expand(inputs: &[&String]) -> Result<Vec<PathBuf>> {
 struct Finder<'a> {
     output: Option<PathBuf>,
     spool: Option<&'a Path>,
-    found: Vec<Found>,
+    found: Vec<ListedFile>,
     /// Directories that have been walked, links resolved: a loop of links is walked once.
     directories: HashSet<PathBuf>,
     sources: Sources,
@@ -211,7 +210,7 @@ impl Finder<'_> {
         let path_to_read =
             if !is_stdin && path.is_file() { path.to_path_buf() } else { self.copy_stream(path, is_stdin)? };
         let location = Location::File(path_to_read);
-        self.found.push(Found { display: display(path), name, location, in_directory: false });
+        self.found.push(ListedFile { display: display(path), name, location, in_directory: false });
         Ok(())
     }
 
@@ -223,7 +222,7 @@ impl Finder<'_> {
             let path = object.url.split(['?', '#']).next().unwrap_or_default();
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
             let display = object.url.clone();
-            self.found.push(Found { display, name, location: Location::Remote(object), in_directory: !is_alone });
+            self.found.push(ListedFile { display, name, location: Location::Remote(object), in_directory: !is_alone });
         }
         Ok(())
     }
@@ -255,13 +254,13 @@ impl Finder<'_> {
                     Ok(kind) if kind.is_dir() => waiting.push(path),
                     Ok(kind) if kind.is_file() => {
                         let relative = readable(path.strip_prefix(root).unwrap_or(&path));
-                        let found = Found {
+                        let file = ListedFile {
                             display: display(&path),
                             name: format!("{stem}{relative}"),
                             location: Location::File(path),
                             in_directory: true,
                         };
-                        self.found.push(found);
+                        self.found.push(file);
                     }
                     Ok(_) => self.sources.ignored += 1, // a socket, a pipe, a device
                     Err(error) => self.sources.problems.push(unreadable(display(&path), &error)),
@@ -291,8 +290,8 @@ impl Finder<'_> {
     }
 }
 
-fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result<()> {
-    let Found { display, mut name, location, in_directory } = file;
+fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut Sources) -> Result<()> {
+    let ListedFile { display, mut name, location, in_directory } = file;
     if in_directory && forced.is_none() && is_no_page(Path::new(&name)) {
         sources.ignored += 1;
         return Ok(());
@@ -323,19 +322,22 @@ fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result
     // The name of an object on the web ends where its query begins.
     let named = if location.path().is_some() { display.as_str() } else { name.as_str() };
     let known = forced.or_else(|| Format::by_name(Path::new(named)));
-    let format = match (known, Format::by_content(&head)) {
-        // A name or a flag says it, unless it says JSON lines and the file is one array.
-        (Some(Format::Jsonl), Err(reason)) if head.trim_ascii_start().starts_with(b"[") => Err(reason),
-        (Some(Format::Parquet), _) if compression != Compression::None => {
-            Err("is Parquet inside another compression; unpack it first".to_owned())
-        }
-        (Some(format), _) | (None, Ok(format)) => Ok(format),
-        (None, Err(_)) if in_directory => {
-            sources.ignored += 1;
-            return Ok(());
-        }
-        (None, Err(reason)) => Err(reason),
+    let format = match known {
+        // A name or a setting says it, unless its reader knows better.
+        Some(format) => format.reader().recognise(&head).map(|_| format),
+        None => match Format::by_content(&head) {
+            Err(_) if in_directory => {
+                sources.ignored += 1;
+                return Ok(());
+            }
+            found => found,
+        },
     };
+    let format = format.and_then(|format| match compression {
+        Compression::None => Ok(format),
+        _ if format.reader().may_be_compressed() => Ok(format),
+        _ => Err(format!("is {} inside another compression; unpack it first", format.name())),
+    });
     let format = match format {
         Ok(format) => format,
         Err(reason) if in_directory => {
@@ -344,14 +346,14 @@ fn look_at(file: Found, forced: Option<Format>, sources: &mut Sources) -> Result
             sources.problems.push(SkippedRecord { kind, source, record: None, byte: None, reason, first_bytes });
             return Ok(());
         }
-        Err(reason) => return Err(Error::UnknownFormat { path: display.into(), reason }),
+        Err(reason) => return Err(Error::UnknownFormat { path: display.into(), reason, formats: Format::list() }),
     };
     if display == STDIN {
         name = format!("{name}.{}{}", format.name(), compression.ending());
     }
     let bytes = location.size().map_err(Error::io(Path::new(&display), "read"))?;
     let mut source = Source { display, name, location, format, compression, by_member: false, bytes };
-    source.by_member = crawl::is_by_member(&source);
+    source.by_member = format.members().is_some_and(|members| members.is_by_member(&source));
     sources.list.push(source);
     Ok(())
 }
@@ -367,7 +369,7 @@ pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result
         if let Some(object) = found.pop().filter(|_| found.is_empty()) {
             let mut sources = Sources::default();
             let location = Location::Remote(object);
-            let file = Found { display: display.to_owned(), name: name.to_owned(), location, in_directory: false };
+            let file = ListedFile { display: display.to_owned(), name: name.to_owned(), location, in_directory: false };
             look_at(file, format, &mut sources)?;
             return sources.list.pop().ok_or(Error::NotFound { path });
         }
@@ -379,7 +381,7 @@ pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result
     }
     let mut sources = Sources::default();
     let location = Location::File(path.clone());
-    let file = Found { display: display.to_owned(), name: name.to_owned(), location, in_directory: false };
+    let file = ListedFile { display: display.to_owned(), name: name.to_owned(), location, in_directory: false };
     look_at(file, format, &mut sources)?;
     sources.list.pop().ok_or(Error::NotFound { path })
 }

@@ -77,7 +77,7 @@ mod tests {
                 location: Location::File((*display).into()),
                 display: (*display).to_owned(),
                 name: (*name).to_owned(),
-                format: Format::Jsonl,
+                format: Format::JSONL,
                 compression: Compression::None,
                 by_member: false,
                 bytes: 0,

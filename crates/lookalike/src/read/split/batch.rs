@@ -1,321 +1,161 @@
 //! A batch of records → pages, in one of many threads.
 
-use std::borrow::Cow;
-use std::fs;
-use std::io::Read;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::UNIX_EPOCH;
 
-use memchr::memchr;
+use crate::error::{Result, SkippedRecord};
+use crate::page::{RawPage, SourceId};
+use crate::parallel::JobSender;
+use crate::read::format::reader::{Input, Problem};
+use crate::read::{Corpus, WantedRecord};
 
-use crate::error::{Result, SkipKind, SkippedRecord};
-use crate::page::{Body, Markup, RawPage, SourceId};
-use crate::read::crawl::capture;
-use crate::read::crawl::{Cut, Kind, line_ends};
-use crate::read::format::jsonl::{self, Line};
-use crate::read::format::{csv, parquet, tagged};
-use crate::read::source::compression::Compression;
-use crate::read::split::buffer::Buffer;
-use crate::read::split::unpack::{Step, Unpacker};
-use crate::read::{Corpus, Format, WantedRecord};
+/// Records that are read by seeking, in one batch.
+const BATCH_SEEKS: usize = 128;
 
 /// A piece of work: some records of one source, or some page files.
-pub struct Batch {
-    pub(crate) source: SourceId,
-    pub(crate) content: Content,
-    /// If given, only these records are parsed.
-    pub(crate) only: Option<Arc<Vec<u64>>>,
+pub(crate) struct Batch {
+    source: SourceId,
+    content: Box<dyn Content>,
+    only: Only,
 }
 
-pub(crate) enum Content {
-    Lines { bytes: Buffer, first_record: u64, offset: u64 },
-    Table { bytes: Buffer, ends: Vec<usize>, first_record: u64, offset: u64, header: Arc<csv::Header> },
-    Rows { rows: parquet::Rows, first_record: u64 },
-    Records { bytes: Buffer, cuts: Vec<Cut> },
-    Seek { records: Vec<WantedRecord>, header: Option<Arc<csv::Header>> },
-    Files(Vec<SourceId>),
-    Skipped(SkippedRecord),
+/// The records of a batch.
+pub(crate) trait Content: Send {
+    /// Parses the records among `only`, and shows each to `visit`, in order.
+    ///
+    /// # Errors
+    /// What `visit` returns.
+    fn visit(&self, input: &Input<'_>, only: &Only, visit: Visit<'_>) -> Result<()>;
 }
 
-/// What a batch is made of: pages, and records that are none.
-pub type Found<'a> = Result<RawPage<'a>, NoPage>;
+/// Sees records.
+pub(crate) type Visit<'v> = &'v mut dyn FnMut(Record<'_>) -> Result<()>;
 
-/// Why a record is no page.
+/// A record: a page, or something else.
+pub type Record<'a> = Result<RawPage<'a>, NotAPage>;
+
+/// Why a record is not a page.
 #[derive(Debug, Clone)]
-pub enum NoPage {
+pub enum NotAPage {
     /// It cannot be used.
     Skipped(SkippedRecord),
     /// It is something else, and nothing is wrong with it; by name, to be counted.
     Other(&'static str),
 }
 
+/// The numbers of the records that are wanted; without any, all are.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Only(Option<Arc<Vec<u64>>>);
+
+impl Only {
+    pub(crate) fn contains(&self, record: u64) -> bool {
+        self.0.as_ref().is_none_or(|only| only.binary_search(&record).is_ok())
+    }
+}
+
+/// One record in the bytes of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Cut {
+    /// Where in the batch's bytes.
+    pub(crate) from: usize,
+    pub(crate) to: usize,
+    pub(crate) record: u64,
+    /// Its place, if it has one by which it can be read again.
+    pub(crate) offset: Option<u64>,
+    pub(crate) length: u64,
+    /// Its bytes in all, where `from..to` is only its start.
+    pub(crate) cut_short: Option<u64>,
+}
+
+/// Takes the batches of a source.
+pub(crate) struct BatchSender<'a, 'j> {
+    jobs: &'a mut JobSender<'j, Batch>,
+    source: SourceId,
+    only: Only,
+}
+
+impl<'a, 'j> BatchSender<'a, 'j> {
+    pub(crate) fn new(jobs: &'a mut JobSender<'j, Batch>, source: SourceId) -> BatchSender<'a, 'j> {
+        BatchSender { jobs, source, only: Only::default() }
+    }
+
+    /// The same, for these records alone.
+    pub(crate) fn only(&mut self, records: &[WantedRecord]) -> BatchSender<'_, 'j> {
+        let only = Only(Some(Arc::new(records.iter().map(|wanted| wanted.record).collect())));
+        BatchSender { jobs: self.jobs, source: self.source, only }
+    }
+
+    /// Hands a batch on; waits while too many are under way. Break: the pass is over.
+    pub(crate) fn send(&mut self, content: impl Content + 'static) -> ControlFlow<()> {
+        let batch = Batch { source: self.source, content: Box::new(content), only: self.only.clone() };
+        if self.jobs.send(batch) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    }
+
+    /// Hands on records that are read from their places, in batches.
+    pub(crate) fn send_places<C: Content + 'static>(
+        &mut self,
+        records: &[WantedRecord],
+        content: impl Fn(Vec<WantedRecord>) -> C,
+    ) -> ControlFlow<()> {
+        records.chunks(BATCH_SEEKS).try_for_each(|records| self.send(content(records.to_vec())))
+    }
+}
+
 impl Batch {
-    /// Parses the batch: `visit` sees every page and every record that is none, in order.
+    /// Parses the batch: `visit` sees every record, in order.
     ///
     /// # Errors
     /// What `visit` returns.
-    pub fn visit(&self, corpus: &Corpus, visit: &mut dyn FnMut(Found<'_>) -> Result<()>) -> Result<()> {
-        let wanted = |record: u64| self.only.as_ref().is_none_or(|only| only.binary_search(&record).is_ok());
-        match &self.content {
-            Content::Skipped(skipped) => visit(Err(NoPage::Skipped(skipped.clone()))),
-            Content::Lines { bytes, first_record, offset } => {
-                let (mut at, mut record) = (0, *first_record);
-                while at < bytes.len() {
-                    let end = memchr(b'\n', &bytes[at..]).map_or(bytes.len(), |length| at + length + 1);
-                    if wanted(record) {
-                        let place = Place { record, offset: Some(offset + at as u64), bytes: &bytes[at..end] };
-                        self.visit_line(corpus, &place, visit)?;
-                    }
-                    at = end;
-                    record += 1;
-                }
-                Ok(())
-            }
-            Content::Table { bytes, ends, first_record, offset, header } => {
-                let mut parser = csv::RecordParser::new(header.delimiter);
-                let mut at = 0;
-                for (&end, record) in ends.iter().zip(*first_record..) {
-                    if wanted(record) {
-                        let place = Place { record, offset: Some(offset + at as u64), bytes: &bytes[at..end] };
-                        self.visit_record(corpus, &place, header, &mut parser, visit)?;
-                    }
-                    at = end;
-                }
-                Ok(())
-            }
-            Content::Rows { rows, first_record } => {
-                for (at, record) in (0..rows.len()).zip(*first_record..) {
-                    if wanted(record) {
-                        let line = rows.line(at, &corpus.names);
-                        let length = line.as_ref().map_or(0, |line| line.text.len() as u64);
-                        let place = Place { record, offset: None, bytes: &[] };
-                        self.hand_on(corpus, &place, length, || line, visit)?;
-                    }
-                }
-                Ok(())
-            }
-            Content::Records { bytes, cuts } => cuts
-                .iter()
-                .filter(|cut| wanted(cut.record))
-                .try_for_each(|cut| visit(self.found(corpus, cut, &bytes[cut.from..cut.to]))),
-            Content::Seek { records, .. } if !corpus.source(self.source).format.has_fields() => {
-                self.visit_places(corpus, records, visit)
-            }
-            Content::Seek { records, header } => self.visit_seek(corpus, records, header.as_deref(), visit),
-            Content::Files(sources) => {
-                let mut bytes = Vec::new();
-                sources.iter().try_for_each(|&source| visit_file(corpus, source, &mut bytes, visit))
-            }
-        }
-    }
-
-    fn visit_line(
-        &self,
-        corpus: &Corpus,
-        place: &Place<'_>,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let mut line = place.bytes.trim_ascii();
-        if place.offset == Some(0) {
-            line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
-        }
-        if line.is_empty() {
-            return Ok(());
-        }
-        self.hand_on(corpus, place, place.bytes.len() as u64, || jsonl::parse(line, &corpus.names), visit)
-    }
-
-    fn visit_record(
-        &self,
-        corpus: &Corpus,
-        place: &Place<'_>,
-        header: &csv::Header,
-        parser: &mut csv::RecordParser,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        if matches!(place.bytes, b"" | b"\n" | b"\r\n") {
-            return Ok(());
-        }
-        let length = place.bytes.len() as u64;
-        self.hand_on(corpus, place, length, || parser.line(place.bytes, header, &corpus.names), visit)
-    }
-
-    fn visit_seek(
-        &self,
-        corpus: &Corpus,
-        records: &[WantedRecord],
-        header: Option<&csv::Header>,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let source = corpus.source(self.source);
-        let mut parser = csv::RecordParser::new(header.map_or(b',', |header| header.delimiter));
-        let mut bytes = Vec::new();
-        let file = corpus.file(source);
-        for wanted in records {
-            let length = usize::try_from(wanted.length).unwrap_or(usize::MAX);
-            bytes.resize(length, 0);
-            let read = match &file {
-                Ok(file) => {
-                    file.read_exact_at(&mut bytes, wanted.offset.unwrap_or(0)).map_err(|error| error.to_string())
-                }
-                Err(error) => Err(error.to_string()),
-            };
-            if let Err(error) = read {
-                let problem = (SkipKind::Unreadable, format!("cannot be read again: {error}"));
-                visit(Err(NoPage::Skipped(corpus.skipped(
-                    self.source,
-                    Some(wanted.record),
-                    wanted.offset,
-                    problem,
-                    &[],
-                ))))?;
-                continue;
-            }
-            let place = Place { record: wanted.record, offset: wanted.offset, bytes: &bytes };
-            match header {
-                Some(header) => self.visit_record(corpus, &place, header, &mut parser, visit)?,
-                None => self.visit_line(corpus, &place, visit)?,
-            }
-        }
-        Ok(())
-    }
-
-    /// What a record of a crawl, or a document in tags, is.
-    fn found<'a>(&self, corpus: &Corpus, cut: &Cut, bytes: &'a [u8]) -> Found<'a> {
-        if corpus.source(self.source).format.is_crawl() {
-            capture::found(corpus, self.source, cut, bytes)
-        } else {
-            tagged::found(corpus, self.source, cut, bytes)
-        }
-    }
-
-    /// Records of a crawl and documents in tags, each read from its place.
-    fn visit_places(
-        &self,
-        corpus: &Corpus,
-        records: &[WantedRecord],
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let source = corpus.source(self.source);
-        let mut unpacker =
-            corpus.file(source).and_then(|file| Unpacker::new(file, source.compression, Kind::of(source).start_test()));
-        let mut bytes = Vec::new();
-        for wanted in records {
-            bytes.clear();
-            let read = match &mut unpacker {
-                Ok(unpacker) => read_record(unpacker, source.by_member, wanted, &mut bytes),
-                Err(error) => Err(error.to_string()),
-            };
-            if let Err(error) = read {
-                let problem = (SkipKind::Unreadable, format!("cannot be read again: {error}"));
-                let skipped = corpus.skipped(self.source, Some(wanted.record), wanted.offset, problem, &[]);
-                visit(Err(NoPage::Skipped(skipped)))?;
-                continue;
-            }
-            let start = line_ends(&bytes);
-            let cut = Cut {
-                from: 0,
-                to: bytes.len(),
-                record: wanted.record,
-                offset: wanted.offset,
-                length: wanted.length,
-                cut_short: None,
-            };
-            visit(self.found(corpus, &cut, &bytes[start..]))?;
-        }
-        Ok(())
-    }
-
-    /// The one place where a parsed record of any format becomes a page, or is skipped.
-    fn hand_on<'l>(
-        &self,
-        corpus: &Corpus,
-        place: &Place<'_>,
-        length: u64,
-        parse: impl FnOnce() -> Result<Line<'l>, (SkipKind, String)>,
-        visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
-    ) -> Result<()> {
-        let line = if length > corpus.max_page_bytes { Err(corpus.too_large(length)) } else { parse() };
-        match line {
-            Ok(line) => visit(Ok(RawPage {
-                source: self.source,
-                record: place.record,
-                offset: place.offset,
-                length,
-                id: line.id.filter(|id| !id.is_empty()),
-                url: line.url.filter(|url| !url.is_empty()),
-                title: line.title.filter(|title| !title.is_empty()),
-                rank_value: line.rank_value,
-                ..RawPage::new(Body::Text(line.text), line.markup)
-            })),
-            Err(problem) => {
-                let skipped = corpus.skipped(self.source, Some(place.record), place.offset, problem, place.bytes);
-                visit(Err(NoPage::Skipped(skipped)))
-            }
-        }
+    pub(crate) fn visit(&self, corpus: &Corpus, visit: Visit<'_>) -> Result<()> {
+        self.content.visit(&Input { corpus, id: self.source }, &self.only, visit)
     }
 }
 
-/// Reads one record of a crawl from its place: a member, or a stretch of a plain file.
-fn read_record(
-    unpacker: &mut Unpacker<'_>,
-    by_member: bool,
-    wanted: &WantedRecord,
-    bytes: &mut Vec<u8>,
-) -> Result<(), String> {
-    const CHUNK_BYTES: usize = 1 << 20;
-    unpacker.seek(wanted.offset.unwrap_or(0)).map_err(|error| error.to_string())?;
-    let length = usize::try_from(wanted.length).unwrap_or(usize::MAX);
-    loop {
-        let room = if by_member { CHUNK_BYTES } else { (length - bytes.len()).min(CHUNK_BYTES) };
-        match unpacker.step(bytes, room) {
-            Step::Data if by_member || bytes.len() < length => {}
-            Step::Data | Step::MemberEnd | Step::End => return Ok(()),
-            Step::Damaged(reason) => return Err(reason),
-        }
+/// A record that could not even be cut out.
+impl Content for SkippedRecord {
+    fn visit(&self, _: &Input<'_>, _: &Only, visit: Visit<'_>) -> Result<()> {
+        visit(Err(NotAPage::Skipped(self.clone())))
     }
 }
 
-/// Where a record was found.
-struct Place<'a> {
-    record: u64,
-    offset: Option<u64>,
-    bytes: &'a [u8],
+/// The bytes of a record, and where they are.
+pub(crate) struct Place<'a> {
+    pub(crate) record: u64,
+    pub(crate) offset: Option<u64>,
+    pub(crate) bytes: &'a [u8],
 }
 
-/// Reads a page file, decompressed, up to the size limit.
-fn visit_file(
-    corpus: &Corpus,
-    index: SourceId,
-    bytes: &mut Vec<u8>,
-    visit: &mut dyn FnMut(Found<'_>) -> Result<()>,
+/// Reads records from their places in a file that is not compressed, and shows each to `parse`.
+///
+/// # Errors
+/// What `parse` and `visit` return.
+pub(crate) fn visit_places(
+    input: &Input<'_>,
+    records: &[WantedRecord],
+    visit: Visit<'_>,
+    mut parse: impl FnMut(&Place<'_>, Visit<'_>) -> Result<()>,
 ) -> Result<()> {
-    let source = corpus.source(index);
-    bytes.clear();
-    let limit = corpus.max_page_bytes.saturating_add(1);
-    let read = corpus.open_source(source).and_then(|reader| reader.take(limit).read_to_end(bytes));
-    if let Err(error) = read {
-        let kind = if source.compression == Compression::None { SkipKind::Unreadable } else { SkipKind::Damaged };
-        let problem = (kind, format!("cannot be read: {error}"));
-        let skipped = corpus.skipped(index, None, Some(bytes.len() as u64), problem, bytes);
-        return visit(Err(NoPage::Skipped(skipped)));
+    let file = input.file();
+    let mut bytes = Vec::new();
+    for wanted in records {
+        let read = match &file {
+            Ok(file) => {
+                bytes.resize(usize::try_from(wanted.length).expect("a record that was in memory fits there"), 0);
+                let offset = wanted.offset.expect("only records that have places are read from them");
+                file.read_exact_at(&mut bytes, offset).map_err(|error| error.to_string())
+            }
+            Err(error) => Err(error.to_string()),
+        };
+        match read {
+            Ok(()) => parse(&Place { record: wanted.record, offset: wanted.offset, bytes: &bytes }, visit)?,
+            Err(error) => visit(Err(unreadable(input, wanted, &error)))?,
+        }
     }
-    let length = bytes.len() as u64;
-    if length > corpus.max_page_bytes {
-        let skipped = corpus.skipped(index, None, Some(0), corpus.too_large(length), bytes);
-        return visit(Err(NoPage::Skipped(skipped)));
-    }
-    let modified = || fs::metadata(source.location.path()?).ok()?.modified().ok()?.duration_since(UNIX_EPOCH).ok();
-    visit(Ok(RawPage {
-        source: index,
-        record: 1,
-        offset: Some(0),
-        length,
-        id: Some(Cow::Borrowed(&source.name)),
-        rank_value: if corpus.names.rank_is_date { modified().map(|age| age.as_secs_f64()) } else { None },
-        ..RawPage::new(
-            Body::Bytes(Cow::Borrowed(bytes)),
-            if source.format == Format::Html { Markup::Html } else { Markup::Text },
-        )
-    }))
+    Ok(())
+}
+
+/// A record that was there before.
+pub(crate) fn unreadable(input: &Input<'_>, wanted: &WantedRecord, error: &str) -> NotAPage {
+    let problem: Problem = (crate::error::SkipKind::Unreadable, format!("cannot be read again: {error}"));
+    NotAPage::Skipped(input.skipped(Some(wanted.record), wanted.offset, problem, &[]))
 }

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Buffers that wait to be used again.
 #[derive(Debug, Default)]
-pub struct BufferPool(Mutex<Vec<Vec<u8>>>);
+pub(crate) struct BufferPool(Mutex<Vec<Vec<u8>>>);
 
 /// Buffers larger than this are not kept.
 const KEPT_BYTES: usize = 8 << 20;
@@ -16,8 +16,7 @@ const KEPT: usize = 64;
 
 impl BufferPool {
     /// An empty buffer.
-    #[must_use]
-    pub fn take(&self) -> Vec<u8> {
+    pub(crate) fn take(&self) -> Vec<u8> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).pop().unwrap_or_default()
     }
 
@@ -32,15 +31,14 @@ impl BufferPool {
 
 /// Bytes that return to their pool when they are done with.
 #[derive(Debug)]
-pub struct Buffer {
+pub(crate) struct Buffer {
     bytes: Vec<u8>,
     pool: Arc<BufferPool>,
 }
 
 impl Buffer {
     /// Bytes that will return to `pool`.
-    #[must_use]
-    pub fn new(bytes: Vec<u8>, pool: Arc<BufferPool>) -> Buffer {
+    pub(crate) fn new(bytes: Vec<u8>, pool: Arc<BufferPool>) -> Buffer {
         Buffer { bytes, pool }
     }
 }

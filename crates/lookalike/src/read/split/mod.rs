@@ -1,29 +1,27 @@
 //! Sources → batches of whole records, which are parsed by many threads.
 //!
 //! `units` divides the input into what is read side by side; `stream` and `unpack` make bytes of a source, in buffers
-//! that go round (`buffer`); `batch` is what one thread parses.
+//! that go round (`buffer`); `batch` is what one thread parses. How a source is cut is the business of its format.
 
 pub(super) mod batch;
-pub mod buffer;
+pub(super) mod buffer;
 pub(super) mod stream;
 pub(super) mod units;
 pub(super) mod unpack;
 
-use std::ops::Range;
-use std::sync::Arc;
+use std::ops::{ControlFlow, Range};
 
 use crate::error::Result;
 use crate::page::SourceId;
 use crate::parallel::JobSender;
-use crate::read::format::tagged;
-use crate::read::{Batch, Corpus, Format, Source, Wanted, WantedRecord, crawl};
-use batch::Content;
+use crate::read::format::page_file::Files;
+use crate::read::format::reader::Input;
+use crate::read::{Batch, Corpus, Source, Wanted, WantedRecord};
+use batch::BatchSender;
 
 /// Page files in one batch, at most this many and about this many bytes.
 const BATCH_FILES: usize = 64;
 const BATCH_FILE_BYTES: u64 = 1 << 20;
-/// Records that are read by seeking, in one batch.
-const BATCH_SEEKS: usize = 128;
 
 impl Corpus {
     /// Hands all records of all sources to `jobs`, in order.
@@ -37,35 +35,23 @@ impl Corpus {
     fn read_sources(&self, sources: Range<usize>, jobs: &mut JobSender<'_, Batch>) -> Result<()> {
         let mut index = sources.start;
         while index < sources.end {
-            let source = &self.sources[index];
-            let here = SourceId::from_index(index);
-            if source.format.is_page_file() {
+            let input = Input { corpus: self, id: SourceId::from_index(index) };
+            let mut batches = BatchSender::new(jobs, input.id);
+            let format = input.source().format;
+            let flow = if format.is_page_file() {
                 let pages = self.sources[index..sources.end].iter().take_while(|source| source.format.is_page_file());
-                let count = self.batch_files(pages);
-                let files = (index..index + count).map(SourceId::from_index).collect();
-                if !jobs.send(Batch { source: here, content: Content::Files(files), only: None }) {
-                    return Ok(());
-                }
-                index += count;
-                continue;
+                let files = index..index + batch_files(pages);
+                index = files.end;
+                batches.send(Files(files.map(SourceId::from_index).collect()))
+            } else {
+                index += 1;
+                format.reader().split(&input, &mut batches)
+            };
+            if flow.is_break() {
+                break;
             }
-            if !self.read_source(here, None, jobs) {
-                return Ok(());
-            }
-            index += 1;
         }
         Ok(())
-    }
-
-    /// How many of these page files make a batch; at least one.
-    fn batch_files<'s>(&self, files: impl Iterator<Item = &'s Source>) -> usize {
-        let mut bytes = 0;
-        let within = files.take(BATCH_FILES).take_while(|source| {
-            let room = bytes < BATCH_FILE_BYTES;
-            bytes += source.bytes;
-            room
-        });
-        within.count()
     }
 
     /// Hands the wanted records to `jobs`, in order, reading as little else as the source allows.
@@ -77,64 +63,41 @@ impl Corpus {
         let together =
             |a: &WantedRecord, b: &WantedRecord| a.source == b.source || (is_page_file(a) && is_page_file(b));
         for records in wanted.0.chunk_by(together) {
-            let here = records[0].source;
-            let source = self.source(here);
-            let go_on = if source.format.is_page_file() {
-                let mut rest = records;
-                let mut go_on = true;
-                while go_on && !rest.is_empty() {
-                    let (files, later) =
-                        rest.split_at(self.batch_files(rest.iter().map(|wanted| self.source(wanted.source))));
-                    let content = Content::Files(files.iter().map(|wanted| wanted.source).collect());
-                    go_on = jobs.send(Batch { source: here, content, only: None });
-                    rest = later;
-                }
-                go_on
+            let input = Input { corpus: self, id: records[0].source };
+            let mut batches = BatchSender::new(jobs, input.id);
+            let (source, reader) = (input.source(), input.source().format.reader());
+            let flow = if source.format.is_page_file() {
+                self.send_files(records, &mut batches)
             } else if source.is_seekable() && records.iter().all(|wanted| wanted.offset.is_some()) {
-                let header = match source.format {
-                    Format::Csv | Format::Tsv => match stream::header(self, here) {
-                        Ok((header, _)) => Some(Arc::new(header)),
-                        Err(skipped) => {
-                            jobs.send(Batch { source: here, content: Content::Skipped(skipped), only: None });
-                            continue;
-                        }
-                    },
-                    _ => None,
-                };
-                records.chunks(BATCH_SEEKS).all(|records| {
-                    let content = Content::Seek { records: records.to_vec(), header: header.clone() };
-                    jobs.send(Batch { source: here, content, only: None })
-                })
+                reader.seek(&input, records, &mut batches)
             } else {
-                let only = Arc::new(records.iter().map(|wanted| wanted.record).collect());
-                self.read_source(here, Some(&only), jobs)
+                reader.split(&input, &mut batches.only(records))
             };
-            if !go_on {
+            if flow.is_break() {
                 break;
             }
         }
         Ok(())
     }
 
-    /// The length of a table's header; none where a source has none.
-    #[must_use]
-    pub fn header_bytes(&self, source: SourceId) -> Option<u64> {
-        match self.source(source).format {
-            Format::Csv | Format::Tsv => stream::header(self, source).ok().map(|(_, bytes)| bytes),
-            _ => None,
+    fn send_files(&self, mut files: &[WantedRecord], batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        while !files.is_empty() {
+            let count = batch_files(files.iter().map(|wanted| self.source(wanted.source)));
+            let (now, later) = files.split_at(count);
+            batches.send(Files(now.iter().map(|wanted| wanted.source).collect()))?;
+            files = later;
         }
+        ControlFlow::Continue(())
     }
+}
 
-    /// Streams one source; false: stop.
-    fn read_source(&self, source: SourceId, only: Option<&Arc<Vec<u64>>>, jobs: &mut JobSender<'_, Batch>) -> bool {
-        let mut send = |content| jobs.send(Batch { source, content, only: only.cloned() });
-        match self.source(source).format {
-            Format::Jsonl => stream::lines(self, source, &mut send),
-            Format::Csv | Format::Tsv => stream::table(self, source, &mut send),
-            Format::Parquet => stream::rows(self, source, &mut send),
-            Format::Warc | Format::Arc => crawl::records(self, source, &mut send),
-            Format::Trec | Format::Reuters | Format::MediaWiki => tagged::documents(self, source, &mut send),
-            Format::Html | Format::Text => true, // page files are batched by their callers
-        }
-    }
+/// How many of these page files make a batch; at least one.
+fn batch_files<'s>(files: impl Iterator<Item = &'s Source>) -> usize {
+    let mut bytes = 0;
+    let within = files.take(BATCH_FILES).take_while(|source| {
+        let room = bytes < BATCH_FILE_BYTES;
+        bytes += source.bytes;
+        room
+    });
+    within.count()
 }

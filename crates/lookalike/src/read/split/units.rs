@@ -10,50 +10,51 @@ use std::sync::Arc;
 use crate::error::{Result, SkipKind};
 use crate::page::SourceId;
 use crate::parallel::JobSender;
-use crate::read::crawl::{self, Kind};
-use crate::read::split::batch::{Batch, Content};
-use crate::read::split::unpack::Unpacker;
-use crate::read::{Corpus, Source};
+use crate::read::Corpus;
+use crate::read::format::reader::Input;
+use crate::read::split::batch::{Batch, BatchSender};
 
 /// Bytes of small sources in a unit, and of a large one in a stretch of it.
 const UNIT_BYTES: u64 = 32 << 20;
 
 /// A piece of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unit {
+pub(crate) struct Unit {
     /// The sources in it.
-    pub sources: Range<usize>,
+    pub(crate) sources: Range<usize>,
     /// If it is a part of its one source, which.
-    pub stretch: Option<Stretch>,
+    pub(crate) stretch: Option<Stretch>,
 }
 
 /// A stretch of a source.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Stretch {
+pub(crate) struct Stretch {
     /// The first member in it.
-    pub from: u64,
+    pub(crate) from: u64,
     /// Where the stretches behind it begin; it ends at the first of these that is the start of a member.
-    pub stops: Arc<Vec<u64>>,
+    pub(crate) stops: Arc<Vec<u64>>,
 }
 
 /// Where a unit ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-pub struct UnitEnd {
+pub(crate) struct UnitEnd {
     /// Records in it, if it is a stretch.
-    pub records: u64,
+    pub(crate) records: u64,
     /// The stretch that goes on where it ended begins here.
-    pub next: u64,
+    pub(crate) next: u64,
 }
 
 impl Corpus {
     /// The units of the input.
     #[must_use]
-    pub fn units(&self) -> Vec<Unit> {
+    pub(crate) fn units(&self) -> Vec<Unit> {
         let mut units: Vec<Unit> = Vec::new();
         let mut bytes = 0;
         for (here, source) in self.sources.iter().enumerate() {
-            if source.by_member && source.bytes >= 2 * UNIT_BYTES {
-                let starts = stretches(source);
+            if let Some(members) =
+                source.format.members().filter(|_| source.by_member && source.bytes >= 2 * UNIT_BYTES)
+            {
+                let starts = members.starts(source, UNIT_BYTES);
                 for (at, &from) in starts.iter().enumerate() {
                     let stops = Arc::new(starts[at + 1..].to_vec());
                     units.push(Unit { sources: here..here + 1, stretch: Some(Stretch { from, stops }) });
@@ -77,39 +78,19 @@ impl Corpus {
     ///
     /// # Errors
     /// Never for bad records; those are handed on as such.
-    pub fn read_unit(&self, unit: &Unit, jobs: &mut JobSender<'_, Batch>) -> Result<UnitEnd> {
+    pub(in crate::read) fn read_unit(&self, unit: &Unit, jobs: &mut JobSender<'_, Batch>) -> Result<UnitEnd> {
         let Some(stretch) = &unit.stretch else {
             self.read_sources(unit.sources.clone(), jobs)?;
             return Ok(UnitEnd::default());
         };
-        let source = SourceId::from_index(unit.sources.start);
-        let mut send = |content: Content| jobs.send(Batch { source, content, only: None });
-        match crawl::stretch(self, source, stretch, &mut send) {
-            Ok(end) => Ok(end),
-            Err(error) => {
-                let problem = (SkipKind::Unreadable, format!("cannot be opened: {error}"));
-                send(Content::Skipped(self.skipped(source, None, Some(stretch.from), problem, &[])));
-                Ok(UnitEnd { records: 0, next: stretch.stops.first().copied().unwrap_or(u64::MAX) })
-            }
-        }
+        let input = Input { corpus: self, id: SourceId::from_index(unit.sources.start) };
+        let mut batches = BatchSender::new(jobs, input.id);
+        let members = input.source().format.members().expect("only sources of members are read in stretches");
+        Ok(members.split(&input, stretch, &mut batches).unwrap_or_else(|error| {
+            let problem = (SkipKind::Unreadable, format!("cannot be opened: {error}"));
+            // Break or not: this was the last batch.
+            let _ = batches.send(input.skipped(None, Some(stretch.from), problem, &[]));
+            UnitEnd { records: 0, next: stretch.stops.first().copied().unwrap_or(u64::MAX) }
+        }))
     }
-}
-
-/// Where the stretches of a large source begin: members, one every so many bytes.
-fn stretches(source: &Source) -> Vec<u64> {
-    let mut starts = vec![0];
-    let opened = source.location.open();
-    let unpacker = opened.and_then(|file| Unpacker::new(file, source.compression, Kind::of(source).start_test()));
-    let Ok(mut unpacker) = unpacker else { return starts };
-    let mut from = UNIT_BYTES;
-    while from < source.bytes {
-        match unpacker.find_from(from) {
-            Ok(Some(start)) => {
-                starts.push(start);
-                from = start + UNIT_BYTES;
-            }
-            _ => break,
-        }
-    }
-    starts
 }

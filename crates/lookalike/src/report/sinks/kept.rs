@@ -17,7 +17,7 @@ use parquet::file::properties::WriterProperties;
 use crate::error::{Error, Result};
 use crate::page::{PageId, SourceId};
 use crate::read::compression::Compression;
-use crate::read::{Chunks, Format, Source, guarded, open_parquet as open_file};
+use crate::read::{Chunks, Input, Keeping, Source, guarded, open_parquet as open_file};
 use crate::report::sinks::{Sink, SinkContext, kept_crawl};
 use crate::report::table::{cannot_read, cannot_write};
 use crate::report::{Findings, OutputOptions, files};
@@ -43,26 +43,28 @@ fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> R
         let pages = findings.pages.pages_of(index);
         let is_kept = |page: PageId| findings.fates[page].keeps(page);
         let target = target(directory, source);
-        if source.format.is_page_file() {
-            if pages.into_iter().any(is_kept) {
-                list.push_str(&source.display);
-                list.push('\n');
-                if options.copy_kept {
-                    create_parent(&target)?;
-                    copy_whole(source, &target)?;
+        let keeping = source.format.reader().keeping(&Input { corpus: findings.reading, id: index });
+        if keeping != Keeping::File {
+            create_parent(&target)?;
+        }
+        match keeping {
+            Keeping::File => {
+                if pages.into_iter().any(is_kept) {
+                    list.push_str(&source.display);
+                    list.push('\n');
+                    if options.copy_kept {
+                        create_parent(&target)?;
+                        copy_whole(source, &target)?;
+                    }
                 }
             }
-            continue;
-        }
-        create_parent(&target)?;
-        match source.format {
-            Format::Warc | Format::Arc => kept_crawl::write(findings, index, &target, options.revisit)?,
-            Format::Parquet => {
+            Keeping::Captures => kept_crawl::write(findings, index, &target, options.revisit)?,
+            Keeping::Rows => {
                 let kept: Vec<u64> =
                     pages.filter(|&page| is_kept(page)).map(|page| findings.pages.place(page).record).collect();
                 copy_rows(source, &target, &kept)?;
             }
-            format if format.is_tagged() => {
+            Keeping::AllButDropped => {
                 // What stands around documents stays.
                 let mut ranges: Vec<(u64, u64)> = Vec::new();
                 let mut from = 0;
@@ -74,12 +76,10 @@ fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> R
                 ranges.push((from, TO_THE_END));
                 copy_ranges(source, &target, &ranges)?;
             }
-            _ => {
+            Keeping::Records { header_bytes } => {
                 let mut ranges: Vec<(u64, u64)> = Vec::new();
-                match findings.reading.header_bytes(index) {
-                    Some(header_bytes) => ranges.push((0, header_bytes)),
-                    None if source.format != Format::Jsonl => continue, // no table: reported as skipped
-                    None => {}
+                if header_bytes > 0 {
+                    ranges.push((0, header_bytes));
                 }
                 for page in pages.filter(|&page| is_kept(page)) {
                     let (start, end) = range_of(findings, page)?;
@@ -90,6 +90,7 @@ fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> R
                 }
                 copy_ranges(source, &target, &ranges)?;
             }
+            Keeping::Nothing => {} // reported as skipped
         }
     }
     let list_path = directory.join(files::KEPT_LIST);

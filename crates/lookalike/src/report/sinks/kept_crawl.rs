@@ -12,7 +12,7 @@ use std::path::Path;
 use crate::error::{Error, Result};
 use crate::page::{PageId, SourceId};
 use crate::read::compression::Compression;
-use crate::read::crawl::{Cutter, Kind, Piece};
+use crate::read::crawl::{ArchiveKind, Cutter, Piece};
 use crate::read::{Format, NEAR_PROFILE, Source, Unpacker, head_length, record_names, warc_head};
 use crate::report::Findings;
 
@@ -80,7 +80,7 @@ impl KeptPlan<'_> {
             for cut in cuts {
                 let Some(offset) = cut.offset else { return Ok(None) };
                 let record = &bytes[cut.from..cut.to];
-                let head = if source.format == Format::Warc { warc_head(record) } else { None };
+                let head = if source.format == Format::WARC { warc_head(record) } else { None };
                 let named = |name: Option<&[u8]>| name.unwrap_or_default().to_vec();
                 let dropped = self.dropped.get(&cut.record).copied();
                 let instead = match dropped {
@@ -186,7 +186,7 @@ impl KeptPlan<'_> {
     fn kept_names(&self, page: PageId) -> Result<Vec<(&'static str, Vec<u8>)>> {
         let place = self.findings.pages.place(page);
         let source = self.findings.reading.source(place.source);
-        if let Some(names) = record_names(source, &place).filter(|_| source.format == Format::Warc) {
+        if let Some(names) = record_names(source, &place).filter(|_| source.format == Format::WARC) {
             let known = [
                 ("WARC-Refers-To", names.id.map(|id| [b"<", id.as_slice(), b">"].concat())),
                 ("WARC-Refers-To-Target-URI", names.url),
@@ -236,7 +236,7 @@ fn copy_raw(source: &Source, target: &Path, items: &[Item]) -> Result<()> {
 /// Copies decompressed bytes into a file that is compressed as a whole.
 fn copy_stream(source: &Source, target: &Path, items: &[Item]) -> Result<()> {
     let file = source.location.open().map_err(Error::io(&source.path(), "read"))?;
-    let unpacker = Unpacker::new(file, source.compression, Kind::of(source).start_test());
+    let unpacker = Unpacker::new(file, source.compression, ArchiveKind::of(source).start_test());
     let mut reader = unpacker.map_err(Error::io(&source.path(), "read"))?.into_reader();
     let out = File::create(target).map_err(Error::io(target, "create"))?;
     let mut is_short = false;
