@@ -1,4 +1,4 @@
-//! Every method on the labelled sets, as the tables of `docs/evaluation.md`, with the papers' figures beside them.
+//! Evaluates every method on the labelled sets and writes the tables of `docs/evaluation.md`, with the papers' figures.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -16,13 +16,13 @@ use lookalike::job::compare::{compare, find_page};
 use lookalike_bench::labelled::{self, Labelled};
 use serde_json::Value;
 
-const BEGIN: &str = "<!-- what follows is written by: cargo run --release -p lookalike-bench -- evaluation -->";
-const END: &str = "<!-- end of what is written by the command -->";
+const BEGIN: &str = "<!-- The tables below are written by: cargo run --release -p lookalike-bench -- evaluation -->";
+const END: &str = "<!-- End of the generated tables -->";
 
 /// Evaluates, and replaces the tables in `docs/evaluation.md`.
 ///
 /// # Errors
-/// When the data is not here, or a run fails.
+/// If the data is not found, or a run fails.
 pub fn run(work: &Path) -> Result<()> {
     let mut text = String::new();
     let sets = [labelled::same_core()?, labelled::install_guide()?, labelled::llvm_docs()?];
@@ -34,16 +34,17 @@ pub fn run(work: &Path) -> Result<()> {
         write_set(&mut text, &set, &evaluation, started.elapsed().as_secs_f64())?;
         found.push((set.name, evaluation, experiments));
     }
-    ensure!(!found.is_empty(), "the labelled data is not here: set LOOKALIKE_DATA to the folder that holds it");
+    ensure!(!found.is_empty(), "the labelled data was not found: set LOOKALIKE_DATA to the folder that holds it");
     write_pairs(&mut text)?;
     write_papers(&mut text, &found)?;
     write_differences(&mut text)?;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/evaluation.md");
     let page = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
-    let (before, rest) = page.split_once(BEGIN).context("docs/evaluation.md has no place for the tables")?;
-    let (_, after) = rest.split_once(END).context("docs/evaluation.md has no end of the tables")?;
+    let (before, rest) =
+        page.split_once(BEGIN).context("docs/evaluation.md does not have the line that begins the tables")?;
+    let (_, after) = rest.split_once(END).context("docs/evaluation.md does not have the line that ends the tables")?;
     fs::write(&path, format!("{before}{BEGIN}\n\n{}\n{END}{after}", text.trim()))?;
-    writeln!(io::stderr(), "{} is new; the reports are in {}", path.display(), work.display())?;
+    writeln!(io::stderr(), "{} is up to date; the reports are in {}", path.display(), work.display())?;
     Ok(())
 }
 
@@ -92,12 +93,12 @@ fn number(value: f64) -> String {
 fn write_set(text: &mut String, set: &Labelled, found: &Evaluation, seconds: f64) -> Result<()> {
     writeln!(
         text,
-        "### {}\n\n{} pages, {} clusters of two or more, {} pairs that belong together; evaluated with the report and all its experiments in {seconds:.0} s on 2 threads.\n",
+        "### {}\n\n{} pages, {} clusters of two or more, {} pairs that belong together; evaluated in {seconds:.0} s on 2 threads, with the report and all its experiments.\n",
         set.name, found.pages, found.gold_clusters, found.gold_pairs
     )?;
     writeln!(
         text,
-        "| method | at | pair precision | recall | F1 | B³ F1 | adjusted Rand | exact sets | strict recall | best F1 (at) | half: at, F1 on the other | precision at the recall of shingle | CPU-s | bytes a page | candidates | compared |"
+        "| method | at | pair precision | recall | F1 | B³ F1 | adjusted Rand | exact sets | strict recall | best F1 (at) | half: at, F1 on the other | precision at the recall of shingle | CPU-s | bytes per page | candidates | compared |"
     )?;
     writeln!(text, "|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|---|")?;
     for row in &found.methods {
@@ -140,13 +141,10 @@ fn write_pairs(text: &mut String) -> Result<()> {
     let found = evaluate_pairs(&pairs, 1.0, &Method::all().into_iter().map(Config::new).collect::<Vec<_>>(), None)?;
     writeln!(
         text,
-        "### webis-s3-pairs-dev\n\n{} pairs that people graded, {} of them near-duplicates (grade 1 or more). The first row is the exact Jaccard similarity of word 5-grams.\n",
+        "### webis-s3-pairs-dev\n\n{} pairs graded by people, {} of them near-duplicates (grade 1 or more). The first row is the exact Jaccard similarity of word 5-grams.\n",
         found.pairs, found.positive
     )?;
-    writeln!(
-        text,
-        "| method | measure | AUC | average precision | best F1 | at | F1 as it comes | precision | recall |"
-    )?;
+    writeln!(text, "| method | measure | AUC | average precision | best F1 | at | default F1 | precision | recall |")?;
     writeln!(text, "|---|---|---|---|---|---|---|---|---|")?;
     for row in &found.methods {
         let come = row.as_it_comes.as_ref();
@@ -171,7 +169,7 @@ fn write_pairs(text: &mut String) -> Result<()> {
 /// The papers' figures, with ours on each set.
 fn write_papers(text: &mut String, found: &[(&str, Evaluation, Value)]) -> Result<()> {
     let names: Vec<&str> = found.iter().map(|row| row.0).collect();
-    writeln!(text, "### The papers' figures, and ours\n")?;
+    writeln!(text, "### The papers' figures and ours\n")?;
     writeln!(text, "| figure | paper | {} |", names.join(" | "))?;
     writeln!(text, "|---|---|{}", "---|".repeat(names.len()))?;
     let method = |evaluation: &Evaluation, name: &str| -> Option<MethodEvaluation> {
@@ -295,14 +293,14 @@ fn write_papers(text: &mut String, found: &[(&str, Evaluation, Value)]) -> Resul
     Ok(())
 }
 
-/// Pairs of real pages with what a person says they differ in.
+/// Pairs of real pages, labelled by hand with what they differ in.
 const LABELS: &str = include_str!("../labels/differences.tsv");
 
 fn write_differences(text: &mut String) -> Result<()> {
     let (mut rows, mut right, mut by_kind) = (0, 0, std::collections::BTreeMap::<String, [u64; 3]>::new());
     for line in LABELS.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
         let [set, left, other, label] = line.split('\t').collect::<Vec<_>>()[..] else {
-            anyhow::bail!("labels/differences.tsv: '{line}' has not four columns");
+            anyhow::bail!("labels/differences.tsv: '{line}' does not have four columns");
         };
         let Some(root) = root_of(set)? else { continue };
         let page = |name: &str| {
@@ -310,28 +308,28 @@ fn write_differences(text: &mut String) -> Result<()> {
             find_page(&path, None, &Config::default()).with_context(|| path)
         };
         let found = compare(&page(left)?, &page(other)?, &Config::default());
-        let told: Vec<&str> = found.differences.kinds.iter().map(|kind| kind.name()).collect();
+        let reported: Vec<&str> = found.differences.kinds.iter().map(|kind| kind.name()).collect();
         let labelled: Vec<&str> = label.split(", ").filter(|kind| *kind != "none").collect();
         rows += 1;
-        right += u64::from(told == labelled);
-        for kind in told.iter().chain(&labelled) {
+        right += u64::from(reported == labelled);
+        for kind in reported.iter().chain(&labelled) {
             by_kind.entry((*kind).to_owned()).or_default();
         }
         for (kind, row) in &mut by_kind {
-            let (is_told, is_right) = (told.contains(&kind.as_str()), labelled.contains(&kind.as_str()));
-            row[0] += u64::from(is_told && is_right);
-            row[1] += u64::from(is_told && !is_right);
-            row[2] += u64::from(!is_told && is_right);
+            let (is_reported, is_labelled) = (reported.contains(&kind.as_str()), labelled.contains(&kind.as_str()));
+            row[0] += u64::from(is_reported && is_labelled);
+            row[1] += u64::from(is_reported && !is_labelled);
+            row[2] += u64::from(!is_reported && is_labelled);
         }
-        if told != labelled {
-            writeln!(io::stderr(), "{left} / {other}: {told:?} instead of {labelled:?}")?;
+        if reported != labelled {
+            writeln!(io::stderr(), "{left} / {other}: {reported:?} instead of {labelled:?}")?;
         }
     }
     writeln!(
         text,
-        "### What pairs differ in\n\nThe classification of differences on {rows} real pairs that were labelled by hand (crates/lookalike-bench/labels/differences.tsv): all kinds of a pair right in {right} of them.\n"
+        "### What pairs differ in\n\nThe classification of differences on {rows} real pairs labelled by hand (crates/lookalike-bench/labels/differences.tsv): all kinds are correct for {right} pairs.\n"
     )?;
-    writeln!(text, "| kind | precision | recall | told | labelled |\n|---|---|---|---|---|")?;
+    writeln!(text, "| kind | precision | recall | reported | labelled |\n|---|---|---|---|---|")?;
     for (kind, [both, wrong, missed]) in by_kind {
         let of = |part: u64, whole: u64| {
             if whole == 0 { "–".to_owned() } else { format!("{:.2}", part as f64 / whole as f64) }
@@ -354,6 +352,6 @@ fn root_of(set: &str) -> Result<Option<PathBuf>> {
         "llvm-docs" => labelled::unpacked("llvm-docs-dev.tar.zst", "llvm-docs")?,
         "install-guide" => labelled::unpacked("install-guide-dev.tar.zst", "debian-install-guide")?,
         "edgi" => labelled::unpacked("edgi-page-pairs.tar.zst", "edgi-page-pairs")?,
-        _ => anyhow::bail!("labels/differences.tsv: no set is called {set}"),
+        _ => anyhow::bail!("labels/differences.tsv: there is no set called {set}"),
     })
 }

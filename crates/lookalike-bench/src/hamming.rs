@@ -129,7 +129,7 @@ pub(crate) fn run(arguments: &HammingArguments) -> Result<()> {
     writeln!(out, "{count} random rows, radius {RADIUS}; {QUERIES} queries, one thread, after as many others\n")?;
     writeln!(
         out,
-        "| index | build CPU s | bytes a row and table | whole, bytes a row | of these ids | p50 µs | p99 µs | opened in ms |"
+        "| index | build, CPU s | bytes per row and table | total bytes per row | of which ids | p50 µs | p99 µs | open, ms |"
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|---|")?;
     let micros = |times: &[Duration], share: usize| times[times.len() * share / 100].as_secs_f64() * 1e6;
@@ -256,7 +256,7 @@ fn real(out: &mut impl Write) -> Result<()> {
     let inputs: Vec<String> =
         sets.into_iter().flatten().map(|set| set.directory.to_string_lossy().into_owned()).collect();
     if inputs.is_empty() {
-        return Ok(writeln!(out, "\nreal pages: left out, the labelled data is not here")?);
+        return Ok(writeln!(out, "\nreal pages: skipped, the labelled data was not found; set LOOKALIKE_DATA")?);
     }
     let config = Config::new(lookalike::method::Simhash::default());
     let directory = tempfile::tempdir()?;

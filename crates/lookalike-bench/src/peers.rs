@@ -133,7 +133,7 @@ pub(crate) fn environment(work: &Path, name: &str, packages: &[&str]) -> Result<
 fn print(rows: &[Row], documents: usize, megabytes: f64) -> io::Result<()> {
     let mut out = io::stdout().lock();
     writeln!(out, "{documents} documents, {megabytes:.0} MB, one file; median of {REPEATS} runs\n")?;
-    writeln!(out, "| job | MB per CPU-second | CPU s | wall s | peak memory | we are faster | found |")?;
+    writeln!(out, "| job | MB per CPU-second | CPU s | wall s | peak memory | lookalike is faster by | found |")?;
     writeln!(out, "|---|---|---|---|---|---|---|")?;
     for row in rows {
         writeln!(

@@ -347,7 +347,7 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
         }
     }
     drop((parser, caller));
-    writeln!(out, "| what | CPU a page | pages a second | p50 | p99 |\n|---|---|---|---|---|")?;
+    writeln!(out, "| what | CPU per page | pages per second | p50 | p99 |\n|---|---|---|---|---|")?;
     let row = |name: &str, load: &Load| -> String {
         let (p50, p99) = (load.percentile(50) / 1e3, load.percentile(99) / 1e3);
         format!("| {name} | {:.1} µs | {:.0} | {p50:.2} ms | {p99:.2} ms |", load.cpu_microseconds(), load.rate())
@@ -360,7 +360,7 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
     let new = pages.bodies(ASKED..ASKED + INSERTED_A_SECOND * arguments.seconds);
     let inserted = service.load("/v1/pages?store=if_new", &new, arguments.connections, arguments.seconds)?;
     ensure!(inserted.requests <= new.len() as u64, "more pages were sent than there are");
-    writeln!(out, "{}", row("the service: check and insert, durably", &inserted))?;
+    writeln!(out, "{}", row("the service: check and durable insert", &inserted))?;
     writeln!(
         out,
         "\ncheck: {:.2} × the handler with the library in it",
@@ -372,7 +372,7 @@ pub(crate) fn run(arguments: &ServiceArguments) -> Result<()> {
         writeln!(out, "check: {times:.2} × the sum of the handler that parses and the library {how}")?;
     }
     writeln!(out, "p99: {:.1} × p50", checked.percentile(99) / checked.percentile(50))?;
-    writeln!(out, "inserts: {:.0} % of the checks a second", 100.0 * inserted.rate() / checked.rate())?;
+    writeln!(out, "inserts: {:.0} % of the checks per second", 100.0 * inserted.rate() / checked.rate())?;
     out.flush()?;
     let minutes = arguments.soak / 60;
     for minute in 0..minutes {

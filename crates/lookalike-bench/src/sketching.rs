@@ -83,7 +83,7 @@ pub(crate) fn run() -> io::Result<()> {
     let tokens = (PAGES * TOKENS) as f64;
     let mut out = io::stdout().lock();
     writeln!(out, "{PAGES} pages of {TOKENS} tokens, one thread; the fastest of {ROUNDS} runs")?;
-    writeln!(out, "\n| job | ns a token | times mixing | M tokens/s |\n|---|---|---|---|")?;
+    writeln!(out, "\n| job | ns per token | relative to mixing | M tokens/s |\n|---|---|---|---|")?;
     let mut line = |row: &Row, tokens: f64| {
         let each = row.seconds / tokens;
         let times = each / (mixed.seconds / (PAGES * TOKENS) as f64);
