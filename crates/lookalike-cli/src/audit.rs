@@ -7,7 +7,7 @@ use lookalike::evaluate::audit::{self, Audit};
 
 use crate::Ending;
 use crate::evaluate_args::AuditArguments;
-use crate::table::thousands;
+use crate::table::{counted, thousands};
 
 pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
     let mut out = io::stdout().lock();
@@ -25,8 +25,9 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
     std::fs::write(&path, html).with_context(|| format!("{}: cannot write", path.display()))?;
     writeln!(
         out,
-        "{} has {pairs} pairs to judge: open it in a browser, judge with the keys 1, 2 and 3, save with s, then\n  lookalike evaluate audit {} --judgments judgments.jsonl",
+        "{} has {} to judge: open it in a browser, judge with the keys 1, 2 and 3, save with s, then run\n  lookalike evaluate audit {} --judgments judgments.jsonl",
         path.display(),
+        counted(pairs as u64, "pair", "pairs"),
         arguments.directory.display()
     )?;
     Ok(Ending::Done)
@@ -55,30 +56,33 @@ fn print(out: &mut impl Write, found: &Audit, arguments: &AuditArguments) -> io:
     }
     if !found.reasons.is_empty() {
         let reasons: Vec<String> = found.reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        writeln!(out, "undecided because of: {}", reasons.join(", "))?;
+        writeln!(out, "reasons for undecided: {}", reasons.join(", "))?;
     }
     writeln!(out)?;
     match found.precision {
         Some((mean, low, high)) => {
-            writeln!(out, "precision of the near-duplicates: {mean:.3}, between {low:.3} and {high:.3} at 95 %")?;
+            writeln!(
+                out,
+                "precision of the near-duplicates: {mean:.3}, between {low:.3} and {high:.3} with 95 % confidence"
+            )?;
         }
-        None => writeln!(out, "no near-duplicate was judged, so nothing is known of their precision")?,
+        None => writeln!(out, "no near-duplicates were judged, so their precision is unknown")?,
     }
     if found.covered < 1.0 && found.precision.is_some() {
         writeln!(
             out,
-            "  of {:.1} % of them nothing was judged: this says nothing of those strata",
+            "  {:.1} % of them are in strata without judgments, which this does not cover",
             (1.0 - found.covered) * 100.0
         )?;
     }
     if let Some(recall) = found.recall_of_near_misses {
-        writeln!(out, "of all pairs down to the near misses that are the same, {:.1} % were found", recall * 100.0)?;
+        writeln!(out, "of all correct pairs down to the near misses, {:.1} % were found", recall * 100.0)?;
     }
     match found.suggestion {
         Some(suggestion) => {
             writeln!(
                 out,
-                "for a precision of {}: --threshold {:.3} ({:.3} on the judgments it was chosen by; on the {} held back {:.3}, between {:.3} and {:.3})",
+                "for a precision of {}: --threshold {:.3} ({:.3} on the judgments used to choose it; on the {} held out {:.3}, between {:.3} and {:.3})",
                 found.target,
                 suggestion.threshold,
                 suggestion.chosen_on,
@@ -88,7 +92,10 @@ fn print(out: &mut impl Write, found: &Audit, arguments: &AuditArguments) -> io:
                 suggestion.interval.1
             )?;
             if suggestion.is_looser {
-                return writeln!(out, "  that is looser than the result: run lookalike dedup again with it");
+                return writeln!(
+                    out,
+                    "  this is lower than the threshold of the result: run lookalike dedup again with it"
+                );
             }
             writeln!(
                 out,

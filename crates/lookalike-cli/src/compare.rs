@@ -47,7 +47,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
-/// Colours, where they are seen.
+/// Colours on a terminal, markers elsewhere.
 struct Ink {
     is_coloured: bool,
 }
@@ -84,7 +84,7 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
         "method", "near?", "similarity", "- in +", "+ in -", "decides by"
     )?;
     for word in &found.methods {
-        // Padded before it is painted: colours have no width.
+        // Padded before it is coloured: escape codes have no width.
         let verdict = format!("{:<5}", if word.near_duplicate { "yes" } else { "no" });
         let verdict = if word.near_duplicate { ink.paint("1;32", &verdict) } else { verdict };
         writeln!(
@@ -101,7 +101,7 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
     Ok(())
 }
 
-/// What pages say must not command the terminal.
+/// Without control characters: page text must not control the terminal.
 fn harmless(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
@@ -126,10 +126,10 @@ fn print_difference(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::
     for piece in pieces(&found.left.text, &found.right.text) {
         let text = match piece {
             Piece::Shared(text) => harmless(&text),
-            Piece::Omitted(words) => ink.paint("2", &format!("[… {words} words the same …]")),
+            Piece::Omitted(words) => ink.paint("2", &format!("[… {words} identical words …]")),
             Piece::Left(text) => ink.left(&harmless(&text)),
             Piece::Right(text) => ink.right(&harmless(&text)),
-            Piece::NotCompared => ink.paint("2", "[what follows was not compared]"),
+            Piece::NotCompared => ink.paint("2", "[the rest was not compared]"),
         };
         write!(out, "{text} ")?;
     }

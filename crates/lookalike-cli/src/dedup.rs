@@ -43,10 +43,10 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     let outcome = dedup(&config, &options, &progress).inspect_err(|error| {
         let work = options.output.join(WORK);
         if work.exists() && !error.is_usage() && !matches!(error, Error::Locked { .. }) {
-            // The error itself comes behind this.
+            // The error itself is printed after this.
             let _ = writeln!(
                 io::stderr(),
-                "what was read so far is in {}; the same command with --resume goes on from there",
+                "what was read so far is in {}; run the same command with --resume to continue",
                 work.display()
             );
         }
@@ -55,7 +55,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     Ok(if outcome.summary.skipped.is_empty() { Ending::Done } else { Ending::Skipped })
 }
 
-/// Half of the memory that the machine or container has, or 2 GiB where the system does not say.
+/// Half of the memory of the machine or container, or 2 GiB if the system does not report it.
 pub(crate) fn default_memory() -> u64 {
     machine::memory_bytes().map_or(2 << 30, |bytes| bytes / 2)
 }
@@ -80,18 +80,21 @@ fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
         writeln!(out, "  … and {} more", corpus.sources.len() - LISTED_SOURCES)?;
     }
     if corpus.ignored_files > 0 {
-        writeln!(out, "would ignore {} files that are no pages (images, style sheets, …)", corpus.ignored_files)?;
+        let files = table::counted(corpus.ignored_files, "file that is not a page", "files that are not pages");
+        writeln!(out, "would ignore {files} (images, style sheets, …)")?;
     }
     let about = if estimate.exact { "" } else { "about " };
     writeln!(out)?;
     writeln!(out, "pages    {about}{} of {:.0} words", table::thousands(estimate.pages), estimate.tokens_per_page)?;
     if estimate.skipped > 0 {
-        writeln!(out, "skipped  {} records of the sample cannot be used", estimate.skipped)?;
+        let records = table::counted(estimate.skipped, "record", "records");
+        writeln!(out, "skipped  {records} of the sample cannot be used")?;
     }
     if let Some(bands) = estimate.plan.sketch.bands() {
         writeln!(out, "bands    {} of {} min-values", bands.bands, bands.rows)?;
     }
-    writeln!(out, "time     about {} on {} threads", table::duration(estimate.seconds), options.threads)?;
+    let threads = table::counted(options.threads as u64, "thread", "threads");
+    writeln!(out, "time     about {} on {threads}", table::duration(estimate.seconds))?;
     writeln!(
         out,
         "memory   about {} of {} allowed (--memory); at least {}",
@@ -101,7 +104,7 @@ fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
     )?;
     writeln!(out, "disk     up to {} in {}", format_bytes(estimate.disk_bytes), options.output.display())?;
     if estimate.memory_floor_bytes > options.memory_bytes {
-        writeln!(out, "\nthis would be refused: --memory is below what the pages need")?;
+        writeln!(out, "\nthis would be refused: --memory is less than the pages need")?;
     }
     Ok(())
 }

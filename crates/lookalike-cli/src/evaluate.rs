@@ -16,7 +16,7 @@ use crate::Ending;
 use crate::dedup::{available_threads, default_memory};
 use crate::evaluate_args::{ClustersArguments, ColumnArguments, EvaluateCommand, PairsArguments};
 use crate::method::read_as;
-use crate::table::{not_an_input, thousands};
+use crate::table::{counted, not_an_input, thousands};
 
 pub(crate) fn run(command: &EvaluateCommand) -> Result<Ending> {
     match command {
@@ -54,35 +54,36 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
         allow_missing: arguments.allow_missing,
         equal_recall: arguments.equal_recall.clone(),
     };
-    let is_told = !arguments.talking.quiet && io::stderr().is_terminal();
-    let tell = |what: &str| {
-        if is_told {
-            // Nobody may be there to hear it.
+    let is_shown = !arguments.talking.quiet && io::stderr().is_terminal();
+    let progress = |what: &str| {
+        if is_shown {
+            // Progress that cannot be shown does not stop the work.
             let _ = writeln!(io::stderr(), "{what} …");
         }
     };
-    if let Some(report) = &arguments.told.report {
+    if let Some(report) = &arguments.output.report {
         not_an_input(&[report, &report.with_extension("json")], &[&arguments.gold])?;
     }
-    let evaluation = match &arguments.told.report {
-        Some(path) => write_report(&gold, &options, path, &tell),
-        None => evaluate(&gold, &options, &tell),
+    let evaluation = match &arguments.output.report {
+        Some(path) => write_report(&gold, &options, path, &progress),
+        None => evaluate(&gold, &options, &progress),
     }
     .with_context(|| arguments.gold.display().to_string())?;
     let mut out = io::stdout().lock();
-    if arguments.told.json {
+    if arguments.output.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&evaluation)?)?;
     } else {
         print_evaluation(&mut out, &evaluation)?;
     }
     if evaluation.skipped > 0 {
-        writeln!(io::stderr(), "{} records of the input could not be used", thousands(evaluation.skipped))?;
+        let records = counted(evaluation.skipped, "record of the input was", "records of the input were");
+        writeln!(io::stderr(), "{records} skipped")?;
         return Ok(Ending::Skipped);
     }
     Ok(Ending::Done)
 }
 
-/// A number of a table; a dash where there is none.
+/// A number in a table, or a dash if there is none.
 fn cell(value: Option<f64>) -> String {
     value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
 }
@@ -91,7 +92,7 @@ fn precision(counts: &Counts) -> String {
     cell((counts.correct + counts.wrong > 0).then(|| counts.precision()))
 }
 
-/// A threshold, without digits that say nothing.
+/// A threshold, without trailing zeros.
 fn number(value: f64) -> String {
     let text = format!("{value:.4}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
@@ -100,17 +101,17 @@ fn number(value: f64) -> String {
 fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
     writeln!(
         out,
-        "{} pages, {} judged, {} clusters of two or more, {} pairs that belong together{}",
-        thousands(found.pages as u64),
+        "{}, {} judged, {} of two or more, {} that belong together{}",
+        counted(found.pages as u64, "page", "pages"),
         thousands(found.judged_pages as u64),
-        thousands(found.gold_clusters as u64),
-        thousands(found.gold_pairs),
+        counted(found.gold_clusters as u64, "cluster", "clusters"),
+        counted(found.gold_pairs, "pair", "pairs"),
         match found.missing_pages {
             0 => String::new(),
-            missing => format!("; {} judged pages are not in the input", thousands(missing as u64)),
+            missing => format!("; {} not in the input", counted(missing as u64, "judged page is", "judged pages are")),
         }
     )?;
-    writeln!(out, "\nAs they come")?;
+    writeln!(out, "\nWith default settings")?;
     writeln!(
         out,
         "{:<11} {:>6}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>7}  {:>7} {:>7} {:>9} {:>9}",
@@ -131,7 +132,7 @@ fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> 
         "sets",
         "recall",
         "CPU-s",
-        "a page",
+        "/page",
         "candid.",
         "compared"
     )?;
@@ -204,7 +205,7 @@ fn print_splits(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
     if splits.is_empty() {
         return Ok(());
     }
-    writeln!(out, "\nBy site and kind, as they come")?;
+    writeln!(out, "\nBy site and kind, with default settings")?;
     writeln!(out, "{:<11} {:<20} {:>6} {:>6} {:>6}", "method", "pairs of", "prec.", "recall", "F1")?;
     splits.iter().try_for_each(|line| writeln!(out, "{line}"))
 }
@@ -223,28 +224,31 @@ fn print_equal_recall(out: &mut impl Write, found: &Evaluation) -> io::Result<()
                 precision(&at.pairs),
                 at.pairs.recall()
             )?,
-            None => writeln!(out, "{:<11} never has that recall", row.method)?,
+            None => writeln!(out, "{:<11} never reaches that recall", row.method)?,
         }
     }
     Ok(())
 }
 
 fn of_found(arguments: &ClustersArguments, path: &Path) -> Result<Ending> {
-    if arguments.told.report.is_some() {
-        return Err(Error::Usage("--report is about methods that are run; --found runs none".to_owned()).into());
+    if arguments.output.report.is_some() {
+        return Err(
+            Error::conflict("report", "needs methods to run, and `found` runs none; leave out one of the two").into()
+        );
     }
     let columns = columns(&arguments.columns);
     let gold = Gold::read(&arguments.gold, &columns, arguments.positive)?;
     let found = found_clusters(path, &GoldColumns { kind: None, site: None, ..columns })?;
     let (scores, missing) = evaluate_found(&gold, &found, arguments.allow_missing)?;
     let mut out = io::stdout().lock();
-    if arguments.told.json {
+    if arguments.output.json {
         let value = json!({"missing_pages": missing, "clusters": scores});
         writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
         return Ok(Ending::Done);
     }
     if missing > 0 {
-        writeln!(out, "{} judged pages are in no found cluster and were left out\n", thousands(missing as u64))?;
+        let pages = counted(missing as u64, "judged page is in none of the", "judged pages are in none of the");
+        writeln!(out, "{pages} found clusters and not counted\n")?;
     }
     writeln!(
         out,
@@ -258,8 +262,8 @@ fn of_found(arguments: &ClustersArguments, path: &Path) -> Result<Ending> {
         "clusters   precision {:.4}  recall {:.4}  F1 {:.4}   (B³)",
         scores.cluster_precision, scores.cluster_recall, scores.cluster_f1
     )?;
-    writeln!(out, "Rand index, adjusted   {:.4}", scores.adjusted_rand)?;
-    writeln!(out, "clusters found page for page   {:.4}", scores.exact_sets)?;
+    writeln!(out, "adjusted Rand index   {:.4}", scores.adjusted_rand)?;
+    writeln!(out, "clusters found exactly   {:.4}", scores.exact_sets)?;
     Ok(Ending::Done)
 }
 
@@ -285,13 +289,15 @@ fn of_pairs(arguments: &PairsArguments) -> Result<Ending> {
 fn print_pairs(out: &mut impl Write, found: &PairEvaluation) -> io::Result<()> {
     writeln!(
         out,
-        "{} pairs, {} of them near-duplicates (label {} or more)\n",
-        found.pairs, found.positive, found.positive_from
+        "{}, {} of them near-duplicates (label {} or more)\n",
+        counted(found.pairs as u64, "pair", "pairs"),
+        found.positive,
+        found.positive_from
     )?;
     writeln!(
         out,
         "{:<11} {:>6} {:>6}  {:>7} {:>8}  {:>6} {:>8} {:>6} {:>6}   measure",
-        "method", "AUC", "AP", "best F1", "at", "F1", "by dflt", "prec.", "recall"
+        "method", "AUC", "AP", "best F1", "at", "F1", "default", "prec.", "recall"
     )?;
     for row in &found.methods {
         let come = row.as_it_comes.as_ref();

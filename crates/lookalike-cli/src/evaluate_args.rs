@@ -11,16 +11,16 @@ use lookalike::text::site::SiteRule;
 
 const EVALUATE_HELP: &str = "\
 Examples:
-  Every method on pages that somebody sorted into clusters
+  Evaluate every method on pages with known clusters
     lookalike evaluate clusters --gold clusters.tsv pages/ --report report.html
 
-  A clustering that another tool made
+  Evaluate a clustering made by another tool
     lookalike evaluate clusters --gold clusters.tsv --found theirs.tsv
 
-  Pairs of texts that people graded
+  Evaluate every method on graded pairs of texts
     lookalike evaluate pairs pairs.jsonl --positive 1
 
-  No gold standard at hand: judge a sample of a result yourself
+  Without a gold standard, judge a sample of a result yourself
     lookalike evaluate audit out                     writes out/audit.html
     lookalike evaluate audit out --judgments judgments.jsonl";
 
@@ -33,32 +33,32 @@ pub(crate) struct EvaluateArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum EvaluateCommand {
-    /// Methods on pages whose clusters are known: precision, recall, cost
+    /// Evaluate methods on pages with known clusters: precision, recall, cost
     Clusters(Box<ClustersArguments>),
-    /// Methods on labelled pairs of texts
+    /// Evaluate methods on labelled pairs of texts
     Pairs(PairsArguments),
-    /// A sample of a result for a person to judge, and what the judgments say
+    /// Draw a sample of a result for a person to judge, and evaluate the judgments
     Audit(AuditArguments),
 }
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "GOLD holds a page and its cluster in each line, with a tab between them and perhaps a line of names above;\nor JSON lines with the fields page and cluster; or pairs: left, right and perhaps a label.\ndocs/evaluation.md defines every number."
+    after_help = "GOLD has a page, a tab and its cluster in each line, optionally with column names in the first line;\nor JSON lines with the fields page and cluster; or pairs: left, right and optionally a label.\ndocs/evaluation.md defines every number."
 )]
 pub(crate) struct ClustersArguments {
     /// Files, directories or glob patterns of pages
     #[arg(required_unless_present = "found", value_name = "INPUT")]
     pub(crate) inputs: Vec<String>,
 
-    /// Which pages belong together
+    /// File that says which pages belong together
     #[arg(long, value_name = "GOLD")]
     pub(crate) gold: PathBuf,
 
-    /// The methods: all, or names with commas between them
+    /// Methods to evaluate: all, or names separated by commas
     #[arg(short, long, value_name = "METHODS", default_value = "all")]
     pub(crate) method: EvaluatedMethods,
 
-    /// Judge this clustering instead of running methods: a result of lookalike dedup, or a file like GOLD
+    /// Evaluate this clustering instead of running methods: a result of lookalike dedup, or a file like GOLD
     #[arg(long, value_name = "PATH", conflicts_with = "inputs")]
     pub(crate) found: Option<PathBuf>,
 
@@ -66,15 +66,15 @@ pub(crate) struct ClustersArguments {
     #[arg(long)]
     pub(crate) allow_missing: bool,
 
-    /// Also set every method to the recall that this one has
+    /// Also evaluate every method at the recall of this one
     #[arg(long, value_name = "METHOD", value_parser = method_name())]
     pub(crate) equal_recall: Option<String>,
 
-    /// From which label on a judged pair is a near-duplicate, where GOLD has pairs
+    /// Minimum label of a near-duplicate, if GOLD has pairs
     #[arg(long, value_name = "LABEL", default_value_t = 1.0)]
     pub(crate) positive: f64,
 
-    /// What a site is
+    /// Rule that determines the site of a URL
     #[arg(long, value_name = "RULE", value_parser = named::<SiteRule>(), default_value_t = SiteRule::Paper)]
     pub(crate) site: SiteRule,
 
@@ -82,16 +82,16 @@ pub(crate) struct ClustersArguments {
     pub(crate) columns: ColumnArguments,
 
     #[command(flatten)]
-    pub(crate) told: ToldArguments,
+    pub(crate) output: OutputArguments,
 
     #[command(flatten)]
     pub(crate) reading: ReadingArguments,
 
-    /// Ceiling on memory of each run [default: half the machine's]
+    /// Memory limit of each run [default: half of the available memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
 
-    /// Worker threads [default: one for each CPU]
+    /// Worker threads [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 
@@ -110,23 +110,23 @@ pub(crate) struct ColumnArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) cluster_column: Option<String>,
 
-    /// Column with the kind of page, for a split of the scores [default: kind]
+    /// Column with the kind of page, for scores by kind [default: kind]
     #[arg(long, value_name = "NAME")]
     pub(crate) kind_column: Option<String>,
 
-    /// Column with the page's site [default: site, else from its URL]
+    /// Column with the page's site [default: site, otherwise from its URL]
     #[arg(long, value_name = "NAME")]
     pub(crate) site_column: Option<String>,
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "What is written")]
-pub(crate) struct ToldArguments {
-    /// Write a page with tables and plots here, and everything as JSON beside it
+#[command(next_help_heading = "Output")]
+pub(crate) struct OutputArguments {
+    /// Write an HTML report with tables and plots to this file, and everything as JSON beside it
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write everything as JSON to standard output
+    /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -137,11 +137,11 @@ pub(crate) struct PairsArguments {
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 
-    /// From which label on a pair is a near-duplicate
+    /// Minimum label of a near-duplicate
     #[arg(long, value_name = "LABEL", default_value_t = 1.0)]
     pub(crate) positive: f64,
 
-    /// The methods: all, or names with commas between them
+    /// Methods to evaluate: all, or names separated by commas
     #[arg(short, long, value_name = "METHODS", default_value = "all")]
     pub(crate) method: EvaluatedMethods,
 
@@ -157,11 +157,11 @@ pub(crate) struct PairsArguments {
     #[arg(long, value_name = "FIELD", default_value = "label")]
     pub(crate) label_field: String,
 
-    /// Judge the similarity in this field, too: another tool's, for example
+    /// Also evaluate the similarity in this field, for example that of another tool
     #[arg(long, value_name = "FIELD")]
     pub(crate) score_field: Option<String>,
 
-    /// Write everything as JSON to standard output
+    /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -172,27 +172,27 @@ pub(crate) struct AuditArguments {
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// Write the page for judging here [default: DIR/audit.html]
+    /// Write the page for judging to this file [default: DIR/audit.html]
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Option<PathBuf>,
 
-    /// Pairs in the sample; every stratum gets its part
+    /// Number of pairs in the sample, divided among the strata
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) sample: u32,
 
-    /// Another seed, another sample
+    /// Seed of the sample
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Read the judgments that the page saved, and tell what they say
+    /// Read the judgments saved by the page, and report the precision
     #[arg(long, value_name = "FILE", conflicts_with = "page")]
     pub(crate) judgments: Option<PathBuf>,
 
-    /// The precision that a suggested threshold should have
+    /// Target precision of the suggested threshold
     #[arg(long, value_name = "SHARE", default_value_t = 0.95)]
     pub(crate) target: f64,
 
-    /// Write everything as JSON to standard output
+    /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
 }

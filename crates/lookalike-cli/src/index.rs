@@ -21,12 +21,12 @@ use serde_json::json;
 use crate::Ending;
 use crate::dedup::{available_threads, default_memory};
 use crate::index_args::{
-    AddArguments, AskingArguments, BatchArguments, BuildArguments, BuildRunning, IndexCommand, JoinArguments,
+    AddArguments, BatchArguments, BuildArguments, BuildRunning, IndexCommand, JoinArguments, LookupArguments,
     PairArguments, QueryArguments, StatsArguments,
 };
 use crate::method;
 use crate::progress::Progress;
-use crate::table::thousands;
+use crate::table::{counted, thousands};
 
 pub(crate) fn run(command: IndexCommand) -> Result<Ending> {
     match command {
@@ -45,21 +45,20 @@ pub(crate) fn run(command: IndexCommand) -> Result<Ending> {
     }
 }
 
-/// Less than this makes too many runs of what is sorted.
+/// With less than this, sorting makes too many runs.
 const LEAST_MEMORY: u64 = 64 << 20;
 
 fn memory(given: Option<u64>) -> Result<u64> {
     match given {
         Some(bytes) if bytes < LEAST_MEMORY => {
-            let (bytes, least) = (format_bytes(bytes), format_bytes(LEAST_MEMORY));
-            Err(Error::Usage(format!("--memory {bytes} is too little: building an index needs at least {least}"))
-                .into())
+            let expected = format!("must be at least {} to build an index", format_bytes(LEAST_MEMORY));
+            Err(Error::invalid("memory", format_bytes(bytes), expected).into())
         }
         given => Ok(given.unwrap_or_else(default_memory)),
     }
 }
 
-/// What was put into an index.
+/// What was added to an index.
 struct Filled {
     rows: u64,
     without: u64,
@@ -87,21 +86,21 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
     let progress = Progress::new(&arguments.talking)?;
     let written = arguments.fingerprints.unwrap_or(Notation::Hex);
     let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
-    tell(&index, &filled, arguments.talking.quiet)
+    print_filled(&index, &filled, arguments.talking.quiet)
 }
 
 fn page_config(arguments: &BuildArguments) -> IndexConfig {
     let mut config = Config::default();
     method::read_as(&mut config, &arguments.reading);
-    let making = &arguments.making;
-    config.content.mask_volatile = making.mask.is_some();
-    config.content.keep_case = making.keep_case;
+    let fingerprinting = &arguments.fingerprinting;
+    config.content.mask_volatile = fingerprinting.mask.is_some();
+    config.content.keep_case = fingerprinting.keep_case;
     let mut fingerprints = FingerprintConfig::default();
     fingerprints.content = config.content;
-    fingerprints.ngram = making.ngram.map_or(fingerprints.ngram, usize::from);
-    fingerprints.weights = making.weights.unwrap_or(fingerprints.weights);
+    fingerprints.ngram = fingerprinting.ngram.map_or(fingerprints.ngram, usize::from);
+    fingerprints.weights = fingerprinting.weights.unwrap_or(fingerprints.weights);
     let mut index = IndexConfig::pages(fingerprints, arguments.radius);
-    index.min_tokens = making.min_tokens;
+    index.min_tokens = fingerprinting.min_tokens;
     index.read = config.read;
     index
 }
@@ -111,21 +110,18 @@ fn add(arguments: &AddArguments) -> Result<Ending> {
     let index = Index::open(&arguments.directory, OpenOptions { write: true, memory_bytes, ..OpenOptions::default() })?;
     let progress = Progress::new(&arguments.talking)?;
     if arguments.fingerprints.is_some() && index.config().fingerprints != FingerprintOrigin::Given {
-        return Err(Error::Usage(
-            "--fingerprints: this index holds fingerprints of pages, and others do not fit; give pages".to_owned(),
-        )
-        .into());
+        return Err(Error::conflict("fingerprints", "this index was built from pages; add pages instead").into());
     }
     let written = arguments.fingerprints.unwrap_or(Notation::Hex);
     let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
-    let ending = tell(&index, &filled, arguments.talking.quiet)?;
+    let ending = print_filled(&index, &filled, arguments.talking.quiet)?;
     if let Err(error) = index.merge_like_sizes() {
         writeln!(io::stderr(), "the rows were added, but segments could not be merged: {error}")?;
     }
     Ok(ending)
 }
 
-/// Puts pages or fingerprints into the index, as one segment.
+/// Adds pages or fingerprints to the index, as one segment.
 fn fill(
     index: &Index,
     inputs: &[String],
@@ -167,13 +163,14 @@ fn fill_given(index: &Index, bulk: &mut BulkInsert<'_>, inputs: &[String], writt
     }
     let read = reader.finish();
     if read.rows == 0 {
-        let first = read.examples.first().map_or_else(String::new, |record| format!(": the first line:\n  {record}"));
-        return Err(Error::Usage(format!("no fingerprints in {}{first}", inputs.join(", "))).into());
+        let first = read.examples.first().map_or_else(String::new, |record| format!("; the first line:\n  {record}"));
+        let path = PathBuf::from(inputs.join(", "));
+        return Err(Error::bad_input(&path, format!("no fingerprints found{first}")).into());
     }
     Ok(Filled { rows: read.rows, without: 0, skipped: read.skipped, examples: read.examples })
 }
 
-/// Files of fingerprints: as they are named, and what is in directories.
+/// Files of fingerprints: those named, and those in the named directories.
 fn files(inputs: &[String]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for input in inputs {
@@ -192,7 +189,7 @@ fn files(inputs: &[String]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn tell(index: &Index, filled: &Filled, quiet: bool) -> Result<Ending> {
+fn print_filled(index: &Index, filled: &Filled, quiet: bool) -> Result<Ending> {
     let mut out = io::stderr().lock();
     for record in filled.examples.iter().filter(|_| !quiet) {
         writeln!(out, "skipped: {record}")?;
@@ -201,16 +198,17 @@ fn tell(index: &Index, filled: &Filled, quiet: bool) -> Result<Ending> {
         let (rows, _) = index.reader().len();
         write!(
             out,
-            "{}: {} rows added, {} in all",
+            "{}: {} added, {} in total",
             index.directory().display(),
-            thousands(filled.rows),
+            counted(filled.rows, "row", "rows"),
             thousands(rows)
         )?;
         if filled.without > 0 {
-            write!(out, "; {} pages are empty or too short for a fingerprint", thousands(filled.without))?;
+            let pages = counted(filled.without, "page is", "pages are");
+            write!(out, "; {pages} empty or too short for a fingerprint")?;
         }
         if filled.skipped > 0 {
-            write!(out, "; {} records were skipped", thousands(filled.skipped))?;
+            write!(out, "; {} skipped", counted(filled.skipped, "record was", "records were"))?;
         }
         writeln!(out)?;
     }
@@ -220,7 +218,7 @@ fn tell(index: &Index, filled: &Filled, quiet: bool) -> Result<Ending> {
 fn open(directory: &Path, skip_damaged: bool) -> Result<Index> {
     let index = Index::open(directory, OpenOptions { skip_damaged, ..OpenOptions::default() })?;
     for damaged in index.damaged() {
-        writeln!(io::stderr(), "left out: {damaged}")?;
+        writeln!(io::stderr(), "skipped: {damaged}")?;
     }
     Ok(index)
 }
@@ -229,7 +227,7 @@ fn ending(index: &Index, skipped: u64) -> Ending {
     if skipped > 0 || !index.damaged().is_empty() { Ending::Skipped } else { Ending::Done }
 }
 
-/// Fingerprints of pages, or from files; and how many records could not be used.
+/// Fingerprints of pages, or from files; and how many records were skipped.
 fn queries(index: &Index, inputs: &[String], written: Option<Notation>) -> Result<(Vec<(u64, Id)>, u64)> {
     let mut queries = Vec::new();
     let skipped = match (index.config().page_config(), written) {
@@ -261,15 +259,15 @@ fn queries(index: &Index, inputs: &[String], written: Option<Notation>) -> Resul
 }
 
 fn query(arguments: &QueryArguments) -> Result<Ending> {
-    let index = open(&arguments.directory, arguments.asking.skip_damaged)?;
+    let index = open(&arguments.directory, arguments.lookup.skip_damaged)?;
     let written = arguments.fingerprints;
     let mut all: Vec<(u64, Option<Id>)> = Vec::new();
     for text in &arguments.queries {
         let Some(fingerprint) = written.parse(text) else {
-            return Err(Error::Usage(format!(
-                "'{text}' is no fingerprint: write up to 16 hexadecimal digits, or a number with --fingerprints decimal (a file of fingerprints goes with --file, pages with --page)"
-            ))
-            .into());
+            let reason = format!(
+                "'{text}' is not a fingerprint; use up to 16 hexadecimal digits, or a number with `fingerprints` decimal (`file` is for a file of fingerprints, `page` for pages)"
+            );
+            return Err(Error::conflict("fingerprints", reason).into());
         };
         all.push((fingerprint, None));
     }
@@ -282,30 +280,29 @@ fn query(arguments: &QueryArguments) -> Result<Ending> {
     }
     if !arguments.page.is_empty() {
         if index.config().fingerprints == FingerprintOrigin::Given {
-            return Err(Error::Usage(
-                "--page: this index holds ready-made fingerprints, and how they were made is not known; give fingerprints".to_owned(),
-            )
-            .into());
+            let reason =
+                "this index has ready-made fingerprints, and how they were made is unknown; look up fingerprints";
+            return Err(Error::conflict("page", reason).into());
         }
         let (queries, bad) = queries(&index, &arguments.page, None)?;
         if queries.is_empty() {
-            return Err(Error::Usage("--page: the page is empty or too short for a fingerprint".to_owned()).into());
+            return Err(Error::conflict("page", "the page is empty or too short for a fingerprint").into());
         }
         all.extend(queries.into_iter().map(|(fingerprint, id)| (fingerprint, Some(id))));
         skipped += bad;
     }
-    if all.is_empty() && skipped == 0 {
-        return Err(Error::Usage("nothing to ask: give a fingerprint, --file or --page".to_owned()).into());
+    if let Some(file) = arguments.file.as_ref().filter(|_| all.is_empty() && skipped == 0) {
+        return Err(Error::bad_input(file, "has no fingerprints").into());
     }
     let (mut out, mut reader) = (BufWriter::new(io::stdout().lock()), index.reader());
-    let radius = radius(&index, &arguments.asking);
+    let radius = radius(&index, &arguments.lookup);
     let mut all_found = true;
     for (fingerprint, id) in all {
         let name = id.map_or_else(|| format!("{fingerprint:016x}"), |id| id.to_string());
         if arguments.any {
             let any = reader.any(fingerprint, radius)?;
             all_found &= any;
-            match arguments.asking.json {
+            match arguments.lookup.json {
                 true => writeln!(
                     out,
                     "{}",
@@ -317,7 +314,7 @@ fn query(arguments: &QueryArguments) -> Result<Ending> {
         }
         let limit = if arguments.limit == 0 { usize::MAX } else { arguments.limit };
         let answer = reader.query(fingerprint, radius, limit)?;
-        if arguments.asking.json {
+        if arguments.lookup.json {
             let matches: Vec<_> = answer.matches.iter().map(match_json).collect();
             let fingerprint = format!("{fingerprint:016x}");
             writeln!(
@@ -351,7 +348,7 @@ fn query(arguments: &QueryArguments) -> Result<Ending> {
     Ok(if arguments.any && !all_found { Ending::No } else { ending(&index, skipped) })
 }
 
-/// A text for a column: tabs, line ends and other control characters are written as escapes.
+/// Text for a column: tabs, line ends and other control characters are escaped.
 fn plain(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);
@@ -364,49 +361,48 @@ fn match_json(found: &RowMatch) -> serde_json::Value {
     json!({"id": found.id, "distance": found.distance, "fingerprint": format!("{:016x}", found.fingerprint)})
 }
 
-fn radius(index: &Index, asking: &AskingArguments) -> u32 {
-    asking.radius.unwrap_or(index.config().radius)
+fn radius(index: &Index, lookup: &LookupArguments) -> u32 {
+    lookup.radius.unwrap_or(index.config().radius)
 }
 
 fn batch(arguments: &BatchArguments) -> Result<Ending> {
-    let index = open(&arguments.directory, arguments.pairs.asking.skip_damaged)?;
+    let index = open(&arguments.directory, arguments.pairs.lookup.skip_damaged)?;
     let (queries, skipped) = queries(&index, &arguments.queries, arguments.fingerprints)?;
-    let radius = radius(&index, &arguments.pairs.asking);
-    write_pairs(&arguments.pairs, |limit, tell| index.reader().batch_matches(&queries, radius, limit, tell))?;
+    let radius = radius(&index, &arguments.pairs.lookup);
+    write_pairs(&arguments.pairs, |limit, visit| index.reader().batch_matches(&queries, radius, limit, visit))?;
     Ok(ending(&index, skipped))
 }
 
 fn join(arguments: &JoinArguments) -> Result<Ending> {
-    let asking = &arguments.pairs.asking;
-    let index = open(&arguments.directory, asking.skip_damaged)?;
-    let radius = radius(&index, asking);
-    let other = arguments.other.as_ref().map(|other| open(other, asking.skip_damaged)).transpose()?;
+    let lookup = &arguments.pairs.lookup;
+    let index = open(&arguments.directory, lookup.skip_damaged)?;
+    let radius = radius(&index, lookup);
+    let other = arguments.other.as_ref().map(|other| open(other, lookup.skip_damaged)).transpose()?;
     if let Some(other) = &other
         && other.config().fingerprints != index.config().fingerprints
     {
-        return Err(Error::Usage(format!(
-            "{}: its fingerprints were made in another way than those of {}, so that distances between them mean nothing; build one of the two again like the other",
-            other.directory().display(),
+        let reason = format!(
+            "its fingerprints were not made in the same way as those of {}, so their distances mean nothing; build one index again with the settings of the other",
             index.directory().display()
-        ))
-        .into());
+        );
+        return Err(Error::bad_input(other.directory(), reason).into());
     }
     let reader: IndexReader = index.reader();
-    write_pairs(&arguments.pairs, |limit, tell| match &other {
+    write_pairs(&arguments.pairs, |limit, visit| match &other {
         // The first index's rows come first in a line.
-        Some(other) => other.reader().join_matches(&reader, radius, limit, tell),
-        None => reader.self_matches(radius, limit, tell),
+        Some(other) => other.reader().join_matches(&reader, radius, limit, visit),
+        None => reader.self_matches(radius, limit, visit),
     })?;
     let left_out = other.map_or(0, |other| other.damaged().len() as u64);
     Ok(ending(&index, left_out))
 }
 
-type TellPair<'a> = dyn FnMut(&Id, &RowMatch) -> lookalike::error::Result<()> + 'a;
+type VisitPair<'a> = dyn FnMut(&Id, &RowMatch) -> lookalike::error::Result<()> + 'a;
 
-/// Writes pairs of rows, and says how many.
+/// Writes pairs of rows, and reports how many.
 fn write_pairs(
     arguments: &PairArguments,
-    find: impl FnOnce(usize, &mut TellPair<'_>) -> lookalike::error::Result<MatchCounts>,
+    find: impl FnOnce(usize, &mut VisitPair<'_>) -> lookalike::error::Result<MatchCounts>,
 ) -> Result<()> {
     let mut out: Box<dyn Write> = match &arguments.output {
         Some(path) => Box::new(File::create(path).with_context(|| format!("{}: cannot write", path.display()))?),
@@ -414,27 +410,27 @@ fn write_pairs(
     };
     let mut out = BufWriter::with_capacity(1 << 18, &mut out);
     let target = arguments.output.clone().unwrap_or_else(|| PathBuf::from("standard output"));
-    let told = find(arguments.limit, &mut |id, found| {
-        let written = if arguments.asking.json {
+    let written = find(arguments.limit, &mut |id, found| {
+        let written = if arguments.lookup.json {
             writeln!(out, "{}", json!({"query": id, "distance": found.distance, "id": found.id}))
         } else {
             writeln!(out, "{}\t{}\t{}", plain(&id.to_string()), found.distance, plain(&found.id.to_string()))
         };
         written.map_err(Error::io(&target, "write"))
     });
-    let told = match told {
+    let written = match written {
         Err(Error::Io { cause, .. }) if cause.kind() == io::ErrorKind::BrokenPipe => return Err(cause.into()),
-        told => told?,
+        written => written?,
     };
     out.flush()?;
     if arguments.output.is_some() {
-        writeln!(io::stderr(), "{} pairs", thousands(told.pairs))?;
+        writeln!(io::stderr(), "{}", counted(written.pairs, "pair", "pairs"))?;
     }
-    if told.limited > 0 {
-        let (limited, limit) = (thousands(told.limited), arguments.limit);
+    if written.limited > 0 {
+        let (rows, limit) = (counted(written.limited, "row has", "rows have"), arguments.limit);
         writeln!(
             io::stderr(),
-            "{limited} rows have more than {limit} matches, and only these were written; --limit 0 writes all"
+            "{rows} more than {limit} matches, of which only {limit} were written; --limit 0 writes all"
         )?;
     }
     Ok(())
@@ -462,7 +458,7 @@ fn stats(arguments: &StatsArguments) -> Result<Ending> {
     for segment in &stats.segments {
         writeln!(
             out,
-            "{}   {} rows, {} tables ({}, radius {}, {}), {:.2} bytes a fingerprint and table, {} in all{}",
+            "{}   {} rows, {} tables ({}, radius {}, {}), {:.2} bytes per fingerprint and table, {} in total{}",
             segment.file,
             thousands(segment.rows),
             segment.tables,
@@ -477,7 +473,7 @@ fn stats(arguments: &StatsArguments) -> Result<Ending> {
     let most = stats.parts.iter().max().copied().unwrap_or(0);
     let even = stats.fingerprints as f64 / stats.parts.len() as f64;
     if even > 0.0 {
-        writeln!(out, "spread         the fullest 1/128 of the space holds {:.1} × its share", most as f64 / even)?;
+        writeln!(out, "distribution   the fullest 1/128 of the space holds {:.1} × its share", most as f64 / even)?;
     }
     Ok(ending(&index, 0))
 }
@@ -486,7 +482,7 @@ fn verify(directory: &Path) -> Result<Ending> {
     let index = Index::open(directory, OpenOptions { skip_damaged: true, ..OpenOptions::default() })?;
     let wrong = index.verify();
     if wrong.is_empty() {
-        writeln!(io::stdout(), "{}: whole: {} rows", directory.display(), thousands(index.reader().len().0))?;
+        writeln!(io::stdout(), "{}: no damage found, {} rows", directory.display(), thousands(index.reader().len().0))?;
         return Ok(Ending::Done);
     }
     Err(anyhow::anyhow!("{}", wrong.join("\nerror: ")))

@@ -15,11 +15,11 @@ use crate::values::named;
 
 const INDEX_HELP: &str = "\
 Examples:
-  Fingerprints of pages; then: which pages are near this one?
+  Index the fingerprints of pages, then find the pages near this one
     lookalike index build seen crawl-2025.warc.gz
     lookalike index query seen --page new.html
 
-  Ready-made fingerprints, one a line: 16 hexadecimal digits, a tab, an id
+  Ready-made fingerprints, one per line: 16 hexadecimal digits, a tab, an id
     lookalike index build seen fingerprints.tsv --fingerprints hex
     lookalike index query seen 0123456789abcdef --radius 3
 
@@ -36,30 +36,30 @@ pub(crate) struct IndexArguments {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum IndexCommand {
-    /// Make an index of pages, or of ready-made fingerprints
+    /// Create an index of pages, or of ready-made fingerprints
     Build(Box<BuildArguments>),
     /// Add pages or fingerprints to an index
     Add(AddArguments),
-    /// Rows within a distance of one or a few fingerprints or pages
+    /// Find the rows within a distance of a few fingerprints or pages
     Query(QueryArguments),
-    /// Rows within a distance of many fingerprints or pages
+    /// Find the rows within a distance of many fingerprints or pages
     Batch(BatchArguments),
-    /// All pairs of rows within a distance, in one index or between two
+    /// Find all pairs of rows within a distance, in one index or between two
     Join(JoinArguments),
-    /// Rows, bytes, and how fingerprints are spread
+    /// Show the number of rows, the size, and how fingerprints are distributed
     Stats(StatsArguments),
-    /// Check everything: checksums, order, the same fingerprints in all tables, designs without gaps
+    /// Check everything: checksums, order, the same fingerprints in all tables, table designs without gaps
     Verify {
         /// The index
         #[arg(value_name = "DIR")]
         directory: PathBuf,
     },
-    /// Make one segment of all, without what was deleted
+    /// Merge all segments into one, without deleted rows
     Compact {
         /// The index
         #[arg(value_name = "DIR")]
         directory: PathBuf,
-        /// Ceiling on memory [default: half the machine's]
+        /// Memory limit [default: half of the available memory]
         #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
         memory: Option<u64>,
     },
@@ -67,7 +67,7 @@ pub(crate) enum IndexCommand {
 
 #[derive(Debug, Args)]
 pub(crate) struct BuildArguments {
-    /// Directory of the index; made if it does not exist
+    /// Directory of the index; created if it does not exist
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
@@ -75,21 +75,21 @@ pub(crate) struct BuildArguments {
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<String>,
 
-    /// The inputs are fingerprints, written like this: a line each, perhaps with an id behind a tab, comma or space; or
-    /// Parquet with the columns fingerprint and id
+    /// The inputs are fingerprints in this notation: one per line, optionally followed by a tab, comma or space and an
+    /// id; or Parquet files with the columns fingerprint and id
     #[arg(long, value_parser = named::<Notation>(), value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
     pub(crate) fingerprints: Option<Notation>,
 
-    /// What the ids of fingerprints are [default: as the first one]
+    /// Type of the ids of fingerprints [default: that of the first id]
     #[arg(long, value_parser = named::<IdKind>(), value_name = "KIND", requires = "fingerprints")]
     pub(crate) ids: Option<IdKind>,
 
-    /// Differing bits, 0 to 15, up to which nothing is missed
+    /// Differing bits, 0 to 15, up to which every match is found
     #[arg(long, value_name = "BITS", default_value_t = 3)]
     pub(crate) radius: u32,
 
-    /// Table design: the number of blocks (4), nested blocks (4x4), or pieces that are asked for with bits flipped
-    /// (flip2) [default: what lookalike plan chooses for the number of rows]
+    /// Table design: a number of blocks (4), nested blocks (4x4), or pieces that are probed with flipped bits (flip2)
+    /// [default: the choice of lookalike plan for the number of rows]
     #[arg(long, value_name = "CUT")]
     pub(crate) design: Option<Cut>,
 
@@ -97,12 +97,12 @@ pub(crate) struct BuildArguments {
     #[arg(long, value_parser = named::<TableCodec>(), default_value_t = TableCodec::EliasFano)]
     pub(crate) codec: TableCodec,
 
-    /// Replace an index that is there, or write into a directory that holds other things (they stay)
+    /// Replace an existing index, or write into a directory with other files (they are not touched)
     #[arg(long)]
     pub(crate) force: bool,
 
     #[command(flatten)]
-    pub(crate) making: MakingArguments,
+    pub(crate) fingerprinting: FingerprintArguments,
 
     #[command(flatten)]
     pub(crate) reading: ReadingArguments,
@@ -115,17 +115,17 @@ pub(crate) struct BuildArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "How fingerprints of pages are made")]
-pub(crate) struct MakingArguments {
-    /// Words in a feature, 1..8 [default: content words and phrases of two]
+#[command(next_help_heading = "Fingerprints of pages")]
+pub(crate) struct FingerprintArguments {
+    /// Words per feature, 1..8 [default: content words and two-word phrases]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u8).range(1..=8))]
     pub(crate) ngram: Option<u8>,
 
-    /// What a feature weighs: none or tf [default: tf]
+    /// Weight of a feature: none or tf [default: tf]
     #[arg(long, value_name = "WEIGHTS", value_parser = named::<Weights>())]
     pub(crate) weights: Option<Weights>,
 
-    /// Leave out, before anything else: volatile = dates, times, counters, session ids
+    /// Ignore parts of the text: volatile = dates, times, counters, session ids
     #[arg(long, value_name = "WHAT", value_parser = ["volatile"])]
     pub(crate) mask: Option<String>,
 
@@ -133,7 +133,7 @@ pub(crate) struct MakingArguments {
     #[arg(long, value_name = "N", default_value_t = 5)]
     pub(crate) min_tokens: u32,
 
-    /// Tell upper from lower case
+    /// Treat upper and lower case as different
     #[arg(long)]
     pub(crate) keep_case: bool,
 }
@@ -141,15 +141,15 @@ pub(crate) struct MakingArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "How it runs")]
 pub(crate) struct BuildRunning {
-    /// Ceiling on memory while building, and on the tables that are chosen [default: half the machine's]
+    /// Memory limit while building, and for the chosen tables [default: half of the available memory]
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
 
-    /// Store fingerprints only: a service cannot confirm that pages are near then, or show or remove them
+    /// Store fingerprints only; a service then cannot confirm near-duplicates, or show or remove pages
     #[arg(long)]
     pub(crate) no_sketches: bool,
 
-    /// Worker threads [default: one for each CPU]
+    /// Worker threads [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 }
@@ -160,11 +160,11 @@ pub(crate) struct AddArguments {
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// Pages, read as when the index was built; or fingerprints, if it holds such
+    /// Pages, read as when the index was built; or fingerprints, if the index has ready-made ones
     #[arg(required = true, value_name = "INPUT")]
     pub(crate) inputs: Vec<String>,
 
-    /// How fingerprints are written [default: hex]
+    /// Notation of the fingerprints [default: hex]
     #[arg(long, value_parser = named::<Notation>(), value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
     pub(crate) fingerprints: Option<Notation>,
 
@@ -181,11 +181,11 @@ pub(crate) struct QueryArguments {
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// Fingerprints
-    #[arg(value_name = "FINGERPRINT")]
+    /// Fingerprints to look up
+    #[arg(value_name = "FINGERPRINT", required_unless_present_any = ["file", "page"])]
     pub(crate) queries: Vec<String>,
 
-    /// A file of fingerprints, one a line
+    /// A file of fingerprints, one per line
     #[arg(long, value_name = "FILE")]
     pub(crate) file: Option<PathBuf>,
 
@@ -193,49 +193,49 @@ pub(crate) struct QueryArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) page: Vec<String>,
 
-    /// How fingerprints are written
+    /// Notation of the fingerprints
     #[arg(long, value_name = "NOTATION", value_parser = named::<Notation>(), default_value_t = Notation::Hex)]
     pub(crate) fingerprints: Notation,
 
-    /// Only say whether there is any; exit code 0 if every query has one, 1 if not
+    /// Only print whether there is a match; the exit code is 0 if every query has one, otherwise 1
     #[arg(long)]
     pub(crate) any: bool,
 
-    /// Rows that are printed for a query, the nearest first, 0 for all; all are counted
+    /// Maximum number of rows to print per query, nearest first; 0 for all
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub(crate) limit: usize,
 
     #[command(flatten)]
-    pub(crate) asking: AskingArguments,
+    pub(crate) lookup: LookupArguments,
 }
 
 #[derive(Debug, Args)]
-pub(crate) struct AskingArguments {
-    /// Differing bits up to which a row counts [default: that of the index]
+pub(crate) struct LookupArguments {
+    /// Differing bits up to which a row matches [default: the radius of the index]
     #[arg(long, value_name = "BITS")]
     pub(crate) radius: Option<u32>,
 
-    /// Print JSON, a line each
+    /// Print JSON, one object per line
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Leave damaged segments out instead of stopping
+    /// Skip damaged segments instead of stopping
     #[arg(long)]
     pub(crate) skip_damaged: bool,
 }
 
 #[derive(Debug, Args)]
 pub(crate) struct PairArguments {
-    /// Rows that are written for each query, or for each row with those behind it; 0 for all
+    /// Maximum number of rows to write per query, or per row in a join; 0 for all
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: usize,
 
-    /// Write here instead of to standard output
+    /// Write to this file instead of standard output
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 
     #[command(flatten)]
-    pub(crate) asking: AskingArguments,
+    pub(crate) lookup: LookupArguments,
 }
 
 #[derive(Debug, Args)]
@@ -244,11 +244,12 @@ pub(crate) struct BatchArguments {
     #[arg(value_name = "DIR")]
     pub(crate) directory: PathBuf,
 
-    /// Pages, read as when the index was built; or files of fingerprints, if it holds such or with --fingerprints
+    /// Pages, read as when the index was built; or files of fingerprints, if the index has ready-made ones or with
+    /// --fingerprints
     #[arg(required = true, value_name = "QUERIES")]
     pub(crate) queries: Vec<String>,
 
-    /// The queries are fingerprints, written like this
+    /// The queries are fingerprints in this notation
     #[arg(long, value_parser = named::<Notation>(), value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
     pub(crate) fingerprints: Option<Notation>,
 
@@ -280,11 +281,11 @@ pub(crate) struct StatsArguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Draw leading-bits.svg and buckets.svg into this directory
+    /// Write the plots leading-bits.svg and buckets.svg to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
 
-    /// Leave damaged segments out instead of stopping
+    /// Skip damaged segments instead of stopping
     #[arg(long)]
     pub(crate) skip_damaged: bool,
 }
@@ -294,23 +295,23 @@ pub(crate) struct StatsArguments {
     after_help = "Examples:\n  lookalike plan --pages 8e9\n  lookalike plan --pages 50e6 --memory 600MB\n  lookalike plan --pages 2e9 --radius 4 --latency 100us\n  lookalike plan --pages 8e9 --tables 10"
 )]
 pub(crate) struct PlanArguments {
-    /// Different fingerprints, for example 50e6
+    /// Number of different fingerprints, for example 50e6
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) pages: u64,
 
-    /// Differing bits up to which nothing is missed
+    /// Differing bits up to which every match is found
     #[arg(long, value_name = "BITS", default_value_t = 3)]
     pub(crate) radius: u32,
 
-    /// Bytes of all tables at the most
+    /// Maximum size of all tables
     #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
     pub(crate) memory: Option<u64>,
 
-    /// Time of a query at the most, for example 50us or 1ms: the smallest design that meets it is chosen
+    /// Maximum time per query, for example 50us or 1ms; the smallest table design that meets it is chosen
     #[arg(long, value_name = "TIME", value_parser = parse_time)]
     pub(crate) latency: Option<Duration>,
 
-    /// Tables at the most; also tells the longest prefix that many tables can have
+    /// Maximum number of tables; also shows the longest prefix possible with that many tables
     #[arg(long, value_name = "N")]
     pub(crate) tables: Option<u64>,
 
@@ -319,7 +320,7 @@ pub(crate) struct PlanArguments {
     pub(crate) json: bool,
 }
 
-/// A whole number, perhaps written as 8e9.
+/// An integer, possibly written as 8e9.
 fn parse_count(text: &str) -> Result<u64, String> {
     const MOST: u64 = 9_000_000_000_000_000;
     if let Some(count) = text.replace('_', "").parse().ok().filter(|&count| count <= MOST) {
@@ -328,12 +329,12 @@ fn parse_count(text: &str) -> Result<u64, String> {
     match text.parse::<f64>() {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // within 0 ..= 2^53, checked here
         Ok(count) if (0.0..=9e15).contains(&count) => Ok(count.round() as u64),
-        _ => Err(format!("'{text}' is no number of pages; write for example 50000000 or 50e6")),
+        _ => Err(format!("'{text}' is not a number of pages; use for example 50000000 or 50e6")),
     }
 }
 
 fn parse_time(text: &str) -> Result<Duration, String> {
-    let help = || format!("'{text}' is no time; write for example 50us, 1ms or 0.5s");
+    let help = || format!("'{text}' is not a duration; use for example 50us, 1ms or 0.5s");
     let split = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let number: f64 = text[..split].parse().map_err(|_| help())?;
     let unit = match text[split..].trim() {

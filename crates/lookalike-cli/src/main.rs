@@ -6,10 +6,10 @@ mod compare;
 mod dedup;
 mod evaluate;
 mod evaluate_args;
+mod generate;
 mod index;
 mod index_args;
 mod method;
-mod pages;
 mod parameters;
 mod plan;
 mod progress;
@@ -56,7 +56,7 @@ fn main() -> ExitCode {
         Ok(Ending::No) => ExitCode::from(FAILED),
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            // If standard error is gone too, nobody is left to read it.
+            // If standard error is closed too, there is nowhere left to report it.
             let _ = writeln!(io::stderr(), "error: {}", message(&error));
             let usage = error.downcast_ref().is_some_and(Error::is_usage);
             ExitCode::from(if usage { WRONG_USAGE } else { FAILED })
@@ -76,8 +76,8 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => serve::run(*arguments),
         Command::Plan(arguments) => plan::run(&arguments),
-        Command::Completions { shell } => pages::completions(shell),
-        Command::Man { directory } => pages::man(directory.as_deref()),
+        Command::Completions { shell } => generate::completions(shell),
+        Command::Man { directory } => generate::man(directory.as_deref()),
     }
 }
 
@@ -85,13 +85,13 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
 fn message(error: &anyhow::Error) -> String {
     let Some(ours) = error.downcast_ref::<Error>() else { return format!("{error:#}") };
     let ours = ours.message(|setting| format!("--{}", setting.replace('_', "-")));
-    // The context that a command added, if any, stands before it.
+    // The context that a command added, if any, comes first.
     let context: Vec<String> =
         error.chain().take_while(|cause| !cause.is::<Error>()).map(ToString::to_string).collect();
     context.into_iter().chain([ours]).collect::<Vec<_>>().join(": ")
 }
 
-/// Whoever read our output has had enough; that is no error.
+/// The reader of our output closed the pipe; that is not an error.
 fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == io::ErrorKind::BrokenPipe)
 }

@@ -12,7 +12,7 @@ use crate::Ending;
 use crate::index_args::PlanArguments;
 use crate::table::thousands;
 
-/// The designs of the paper's Example 3.1, for radius 3.
+/// The table designs of Manku et al. (2007), Example 3.1, for radius 3.
 const PAPER: [&str; 4] = ["4", "5", "4x4", "6"];
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
@@ -35,11 +35,15 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
         writeln!(out, "{:#}", json!({"pages": pages, "radius": radius, "designs": rows, "largest_prefix": prefix}))?;
         return Ok(Ending::Done);
     }
-    writeln!(out, "{} fingerprints of 64 bits, all within {radius} bits of a query\n", thousands(pages))?;
+    writeln!(
+        out,
+        "{} fingerprints of 64 bits; every match within {radius} bits of a query is found\n",
+        thousands(pages)
+    )?;
     writeln!(
         out,
         "{:>10} {:>7} {:>7} {:>7} {:>13} {:>13} {:>10} {:>9} {:>10}",
-        "design", "tables", "prefix", "probes", "rows a probe", "rows a query", "bytes", "a row", "a query"
+        "design", "tables", "prefix", "probes", "rows/probe", "rows/query", "bytes", "bytes/row", "time/query"
     )?;
     for estimate in &all {
         let prefixes = estimate.design.tables().iter().map(|table| table.prefix);
@@ -61,12 +65,12 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
     }
     writeln!(
         out,
-        "\n→ is what lookalike index build takes{}.",
+        "\n→ is what lookalike index build chooses{}.",
         if budget_is_given(&budget) { " within this budget" } else { "" }
     )?;
     writeln!(
         out,
-        "Designs: 4 = blocks, of which all choices are tables; 4x4 = the rest is cut again; flip2 = two pieces,\nasked for with bits flipped. Bytes are those of elias-fano tables without ids; times are estimates for\ntables in memory, one thread."
+        "Designs: 4 = four blocks, one table per choice of blocks; 4x4 = the remaining bits are cut again; flip2 = two\npieces, probed with flipped bits. Bytes are those of elias-fano tables without ids; times are estimates for\ntables in memory and one thread."
     )?;
     if let Some(tables) = tables {
         match largest_prefix(64, radius, tables) {
@@ -77,7 +81,7 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
                     "With at most {tables} tables of blocks, the longest prefix is {prefix} bits (design {cut})."
                 )?;
             }
-            None => writeln!(out, "No design of blocks has {tables} tables or fewer; flips do.")?,
+            None => writeln!(out, "No design of blocks has {tables} tables or fewer; a flip design has.")?,
         }
     }
     Ok(Ending::Done)
@@ -102,7 +106,7 @@ fn row_json(estimate: &DesignEstimate, chosen: &DesignEstimate) -> serde_json::V
     })
 }
 
-/// Numbers below ten with a digit behind the point.
+/// A number; below ten, with one decimal.
 fn count(number: f64) -> String {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count of rows
     if number < 10.0 { format!("{number:.1}") } else { thousands(number.round() as u64) }

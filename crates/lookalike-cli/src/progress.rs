@@ -1,4 +1,4 @@
-//! One line a stage on a terminal; nothing elsewhere; a log file on request.
+//! Progress: one line per stage on a terminal, nothing elsewhere, a log file on request.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
@@ -12,7 +12,7 @@ use lookalike::observe::{Observer, Stage};
 
 use crate::args::TalkingArguments;
 
-/// Shows and logs what a run tells.
+/// Shows and logs the progress of a run.
 pub(crate) struct Progress {
     visible: bool,
     state: Mutex<State>,

@@ -15,9 +15,9 @@ use serde_json::{Value, json};
 use crate::Ending;
 use crate::dedup::available_threads;
 use crate::search_args::RefineArguments;
-use crate::table::not_an_input;
+use crate::table::{counted, not_an_input};
 
-/// The tops of a list for which the share of near-duplicates is told, as in the paper.
+/// The list lengths for which the share of near-duplicates is reported, as in Jain et al. (2005).
 const TOPS: [usize; 3] = [10, 20, 50];
 
 pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
@@ -40,10 +40,10 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
         read.lists.iter_mut().for_each(|list| list.results.truncate(depth as usize));
     }
     if !read.is_run && !arguments.corpus.is_empty() {
-        return Err(Error::Usage("--corpus is for TREC runs; these results have texts of their own".to_owned()).into());
+        return Err(Error::conflict("corpus", "is for TREC runs, and these results have their own texts").into());
     }
     if arguments.run.is_some() && !read.is_run {
-        return Err(Error::Usage("--run writes a TREC run, and these results are none".to_owned()).into());
+        return Err(Error::conflict("run", "needs a TREC run as input, and these results are not one").into());
     }
     if let Some(index) = index {
         return by_index(arguments, &refiner, &read, Path::new(index));
@@ -59,7 +59,7 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
         write_report(&spread(&refiner, &sketches)?, &refiner, path)?;
     }
     let without: usize = sketches.iter().flatten().filter(|sketch| sketch.is_none()).count();
-    tell(arguments, &refiner, &read, &folded, without)
+    print(arguments, &refiner, &read, &folded, without)
 }
 
 fn config(arguments: &RefineArguments) -> Result<Config, Error> {
@@ -71,28 +71,31 @@ fn config(arguments: &RefineArguments) -> Result<Config, Error> {
     Ok(config)
 }
 
-/// Folds by fingerprints that an index has.
+/// Folds by the fingerprints in an index.
 fn by_index(arguments: &RefineArguments, refiner: &Refiner, read: &Lists, index: &Path) -> Result<Ending> {
     if refiner.config().method.name() != "simhash" {
-        return Err(Error::Usage(format!(
-            "--sketches {}: an index holds fingerprints of simhash; use --method simhash, or sketches in the results",
-            index.display()
-        ))
+        return Err(Error::conflict(
+            "sketches",
+            format!(
+                "{} is an index, which has fingerprints of simhash; use `method` simhash, or sketches in the results",
+                index.display()
+            ),
+        )
         .into());
     }
     if arguments.report.is_some() || arguments.write_sketches.is_some() || arguments.cluster != ClusterMode::Star {
-        return Err(Error::Usage(
-            "--report, --write-sketches and --cluster need texts or sketches; an index has fingerprints only"
-                .to_owned(),
+        return Err(Error::conflict(
+            "sketches",
+            "an index has only fingerprints; `report`, `write_sketches` and `cluster` need texts or sketches",
         )
         .into());
     }
     let found = lookalike::refine::by_fingerprints(read, index, refiner.config())?;
     let without = found.without;
-    tell(arguments, refiner, read, &found.lists, without)
+    print(arguments, refiner, read, &found.lists, without)
 }
 
-fn tell(
+fn print(
     arguments: &RefineArguments,
     refiner: &Refiner,
     read: &Lists,
@@ -127,15 +130,16 @@ fn tell(
         }
     }
     if without > 0 {
-        // The answer is out; this is beside it.
+        let results = counted(without as u64, "result", "results");
         let what = if arguments.sketches.is_some() { "text or sketch" } else { "text" };
-        writeln!(io::stderr(), "{without} results had no {what} and stay by themselves")?;
+        let were = if without == 1 { "was" } else { "were" };
+        writeln!(io::stderr(), "{results} had no {what} and {were} not grouped")?;
         return Ok(Ending::Skipped);
     }
     Ok(Ending::Done)
 }
 
-/// What pages say must not command the terminal.
+/// Without control characters: page text must not control the terminal.
 fn harmless(text: &str) -> String {
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     text.split_whitespace().collect::<Vec<_>>().join(" ")
@@ -170,9 +174,9 @@ fn print_list(out: &mut impl Write, list: &ResultList, folded: &Folded) -> io::R
         .map(|&top| format!("{:.0} % of the first {}", folded.duplicates(top) * 100.0, folded.results.min(top)));
     writeln!(
         out,
-        "{} results in {} groups; near-duplicates of a better result: {}\n",
-        folded.results,
-        folded.groups.len(),
+        "{} in {}; near-duplicates of a better result: {}\n",
+        counted(folded.results as u64, "result", "results"),
+        counted(folded.groups.len() as u64, "group", "groups"),
         shares.collect::<Vec<_>>().join(", ")
     )
 }

@@ -1,4 +1,4 @@
-//! The arguments of `lookalike refine` and `lookalike transfer`: for whoever searches, and whoever evaluates search.
+//! The arguments of `lookalike refine` and `lookalike transfer`.
 
 use std::path::PathBuf;
 
@@ -11,21 +11,21 @@ use crate::values::{method_name, named};
 
 const REFINE_HELP: &str = "\
 Examples:
-  The answer of Elasticsearch or OpenSearch, folded
+  Fold the response of Elasticsearch or OpenSearch
     curl -s localhost:9200/pages/_search -d @query.json … | lookalike refine -
 
   The same as JSON, for a front end
     lookalike refine answer.json --json
 
-  A TREC run and its corpus; the run without near-duplicates
+  Write a TREC run without its near-duplicates
     lookalike refine run.txt --corpus crawl/*.warc.gz --run folded.txt
 
-  Sketches into the search index once, so that folding takes no texts
+  Store sketches in the search index, so that folding needs no texts
     lookalike refine pages.json --write-sketches pages-with-sketches.json
 
-Our own form: {\"results\": [{\"url\": …, \"title\": …, \"text\" or \"html\": …}, …]}, best first.
+JSON format: {\"results\": [{\"url\": …, \"title\": …, \"text\" or \"html\": …}, …]}, best first.
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some results had no text and stay by themselves.";
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done, but some results had no text and were not grouped.";
 
 #[derive(Debug, Args)]
 #[command(after_help = REFINE_HELP)]
@@ -34,25 +34,24 @@ pub(crate) struct RefineArguments {
     #[arg(value_name = "RESULTS")]
     pub(crate) results: PathBuf,
 
-    /// How near-duplicates are found
+    /// Method that finds near-duplicates
     #[arg(short, long, value_parser = method_name(), default_value = "bloom")]
     pub(crate) method: String,
 
-    /// Similarity, 0..1, from which results are near-duplicates [default: 0.7; spotsigs: 0.25]
-    /// (minhash, bloom, spotsigs)
+    /// Minimum similarity of near-duplicates, 0..1 [default: 0.7; spotsigs: 0.25] (minhash, bloom, spotsigs)
     #[arg(short, long, value_name = "T")]
     pub(crate) threshold: Option<f64>,
 
-    /// How pairs become groups: star compares every result with the one it is folded under; components
-    /// follows chains, as the paper does
+    /// How pairs form groups: star folds a result only under one that it was compared with; components
+    /// also follows chains
     #[arg(long, value_parser = named::<ClusterMode>(), default_value_t = ClusterMode::Star)]
     pub(crate) cluster: ClusterMode,
 
-    /// Look at the first N results of each list only
+    /// Use only the first N results of each list
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) depth: Option<u32>,
 
-    /// Files of pages that a TREC run is about
+    /// Files with the pages of a TREC run
     #[arg(long, value_name = "INPUT", num_args = 1..)]
     pub(crate) corpus: Vec<String>,
 
@@ -60,24 +59,24 @@ pub(crate) struct RefineArguments {
     #[arg(long)]
     pub(crate) allow_missing: bool,
 
-    /// Where sketches made before are: a field of the results [default: sketch, where they have it], or
-    /// an index of fingerprints that has the results' ids (simhash)
+    /// Where stored sketches are: a field of the results [default: sketch, if present], or an index of
+    /// fingerprints with the results' ids (simhash)
     #[arg(long, value_name = "FIELD|DIR")]
     pub(crate) sketches: Option<String>,
 
-    /// Write the results with a field of sketches here, and fold nothing
+    /// Write the results with a field of sketches to this file, and fold nothing
     #[arg(long, value_name = "FILE")]
     pub(crate) write_sketches: Option<PathBuf>,
 
-    /// Write the best result of each group as a TREC run here
+    /// Write the best result of each group to this file, as a TREC run
     #[arg(long, value_name = "FILE")]
     pub(crate) run: Option<PathBuf>,
 
-    /// Write a page here with groups against threshold and length of the list, and JSON beside it
+    /// Write an HTML report of groups by threshold and list length to this file, and JSON beside it
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
-    /// Write the folded list as JSON
+    /// Print the folded list as JSON
     #[arg(long)]
     pub(crate) json: bool,
 
@@ -86,7 +85,7 @@ pub(crate) struct RefineArguments {
 }
 
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Fields of the results; a dot leads into an object")]
+#[command(next_help_heading = "Fields of the results; a dot descends into an object")]
 pub(crate) struct ResultFieldArguments {
     /// The list of results [default: hits.hits, results]
     #[arg(long, value_name = "FIELD")]
@@ -113,8 +112,8 @@ const TRANSFER_HELP: &str = "\
 Example:
   lookalike transfer --qrels qrels.txt --from crawl-2009/*.warc.gz --to crawl-2012/*.warc.gz --output carried
 
-What is written to DIR: qrels.txt (judgments of pages of B), mapping.parquet (every counterpart: both ids, the
-way it was found, distance and exact similarity), conflicts.jsonl, report.html and summary.json.";
+Files written to DIR: qrels.txt (judgments of pages of B), mapping.parquet (every counterpart: both
+ids, how it was found, distance and exact similarity), conflicts.jsonl, report.html, summary.json.";
 
 #[derive(Debug, Args)]
 #[command(after_help = TRANSFER_HELP)]
@@ -123,19 +122,19 @@ pub(crate) struct TransferArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) qrels: PathBuf,
 
-    /// The corpus that they are about: files of pages, or an index of lookalike
+    /// The judged corpus: files of pages, or a lookalike index
     #[arg(long, value_name = "A", num_args = 1.., required = true)]
     pub(crate) from: Vec<String>,
 
-    /// The corpus that they are carried to
+    /// The corpus to carry the judgments to: files of pages, or a lookalike index
     #[arg(long, value_name = "B", num_args = 1.., required = true)]
     pub(crate) to: Vec<String>,
 
-    /// Directory for the result; made if it does not exist
+    /// Directory for the result; created if it does not exist
     #[arg(short, long, value_name = "DIR")]
     pub(crate) output: PathBuf,
 
-    /// Similarity of word 5-grams, 0..1, from which pages are near-duplicates
+    /// Minimum similarity of near-duplicates, 0..1, by word 5-grams
     #[arg(short, long, value_name = "T", default_value_t = 0.7)]
     pub(crate) threshold: f64,
 
@@ -147,11 +146,11 @@ pub(crate) struct TransferArguments {
     #[arg(long)]
     pub(crate) verified_only: bool,
 
-    /// Carry judgments to every near-duplicate of a judged page, not to the most similar alone
+    /// Carry judgments to every near-duplicate of a judged page, not only to the most similar one
     #[arg(long)]
     pub(crate) all_near: bool,
 
-    /// Which judgment counts where several differ about a page
+    /// Which judgment counts if several disagree about a page
     #[arg(long, value_name = "RULE", value_parser = named::<OnConflict>(), default_value_t = OnConflict::Nearest)]
     pub(crate) on_conflict: OnConflict,
 
@@ -159,11 +158,11 @@ pub(crate) struct TransferArguments {
     #[arg(long)]
     pub(crate) allow_missing: bool,
 
-    /// Write into a directory that holds other things (they stay)
+    /// Write into a directory with other files (they are not touched)
     #[arg(long)]
     pub(crate) force: bool,
 
-    /// Worker threads [default: one for each CPU]
+    /// Worker threads [default: one per CPU]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
 

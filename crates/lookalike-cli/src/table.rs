@@ -1,4 +1,4 @@
-//! The summary a person sees at the end of a run.
+//! The summary printed at the end of a run, and how numbers are written for people.
 
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
@@ -14,15 +14,17 @@ pub(crate) fn thousands(number: u64) -> String {
     indicatif::HumanCount(number).to_string()
 }
 
-/// Refuses to write over what is read.
+/// A number and what it counts: "1 record was", "2 records were".
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", thousands(number), if number == 1 { one } else { many })
+}
+
+/// Refuses to overwrite an input.
 pub(crate) fn not_an_input(outputs: &[&Path], inputs: &[&Path]) -> Result<(), Error> {
     let same = |path: &Path| path.canonicalize().ok();
     for output in outputs {
         if let Some(input) = inputs.iter().find(|input| same(input).is_some() && same(input) == same(output)) {
-            return Err(Error::Usage(format!(
-                "{}: would be written over, and is read; choose another name",
-                input.display()
-            )));
+            return Err(Error::bad_input(input, "is an input and would be overwritten; choose another output"));
         }
     }
     Ok(())
@@ -39,7 +41,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Prints the summary to a terminal, and what must not be missed to anybody.
+/// Prints the summary to a terminal; skipped records are always reported.
 pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result<()> {
     if talking.quiet {
         return Ok(());
@@ -50,8 +52,8 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     if skipped > 0 {
         writeln!(
             out,
-            "{} records were skipped; all are listed in {}",
-            thousands(skipped),
+            "{} skipped; see {}",
+            counted(skipped, "record was", "records were"),
             outcome.output.join(files::SKIPPED).display()
         )?;
         for (record, count) in
@@ -74,7 +76,7 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         row("contained in others", summary.kinds["contained"], share(summary.kinds["contained"]))?;
     }
     if let Some(against) = &summary.against {
-        row("in the other corpus", against.dropped, format!("{}, of those above", share(against.dropped)))?;
+        row("in the other corpus", against.dropped, format!("{}, included above", share(against.dropped)))?;
     }
     row("clusters", summary.clusters, format!("largest {}", thousands(summary.largest_cluster)))?;
     row("verified pairs", summary.pairs, format!("of {} compared", thousands(summary.compared_pairs)))?;
@@ -89,7 +91,7 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         }
     }
     if summary.revisits > 0 {
-        row("revisits", summary.revisits, "of pages that are here".to_owned())?;
+        row("revisits", summary.revisits, "of pages in the input".to_owned())?;
     }
     if !summary.passed_over.is_empty() {
         let kinds: Vec<String> =
@@ -106,13 +108,13 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         row(
             "large clusters",
             summary.large_clusters.len() as u64,
-            format!("look at {} ({} pages)", large.cluster, thousands(large.size)),
+            format!("largest: {} ({} pages)", large.cluster, thousands(large.size)),
         )?;
     }
     let seconds: f64 = outcome.stages.iter().map(|stage| stage.elapsed.as_secs_f64()).sum();
     writeln!(
         out,
-        "\n  {} in {}; look at {}",
+        "\n  {} written in {}; open {}",
         outcome.output.display(),
         duration(seconds),
         outcome.output.join(files::REPORT).display()

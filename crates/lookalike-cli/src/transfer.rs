@@ -13,7 +13,7 @@ use crate::dedup::available_threads;
 use crate::method::read_as;
 use crate::progress::Progress;
 use crate::search_args::TransferArguments;
-use crate::table::thousands;
+use crate::table::{counted, thousands};
 
 pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
     let mut config = Config::new(Simhash::default());
@@ -38,11 +38,7 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
         print(&mut io::stdout().lock(), &report, arguments)?;
     }
     if report.skipped > 0 {
-        writeln!(
-            io::stderr(),
-            "{} records could not be used and were passed over (--log lists them)",
-            thousands(report.skipped)
-        )?;
+        writeln!(io::stderr(), "{} skipped (--log lists them)", counted(report.skipped, "record was", "records were"))?;
         return Ok(Ending::Skipped);
     }
     Ok(Ending::Done)
@@ -57,16 +53,16 @@ fn print(out: &mut impl Write, report: &Report, arguments: &TransferArguments) -
     };
     writeln!(
         out,
-        "{} judgments of {} pages{missing}; A has {} pages, B {}",
-        thousands(report.judgments),
-        thousands(report.judged_pages),
-        thousands(report.from_pages),
+        "{} of {}{missing}; A has {}, B {}",
+        counted(report.judgments, "judgment", "judgments"),
+        counted(report.judged_pages, "page", "pages"),
+        counted(report.from_pages, "page", "pages"),
         thousands(report.to_pages)
     )?;
     let mut row = |what: &str, count: u64, note: String| writeln!(out, "  {what:<44} {:>9}  {note}", thousands(count));
-    row("judged pages whose URL B has", report.with_url, share(report.with_url, judged))?;
+    row("judged pages with the same URL in B", report.with_url, share(report.with_url, judged))?;
     row(
-        "  … and whose page there is a near-duplicate",
+        "  … where the page in B is a near-duplicate",
         report.with_url_near,
         format!(
             "{} of those, {} of all",
@@ -78,14 +74,14 @@ fn print(out: &mut impl Write, report: &Report, arguments: &TransferArguments) -
     row("judged pages carried over", report.carried_pages, share(report.carried_pages, judged))?;
     row("judgments of pages of B", report.carried_judgments, String::new())?;
     if report.conflicts > 0 {
-        row("pages that judgments disagree about", report.conflicts, report.conflict_rule.to_owned())?;
+        row("pages with conflicting judgments", report.conflicts, report.conflict_rule.to_owned())?;
     }
     let on_url_alone = report.with_url - report.with_url_near;
     if on_url_alone > 0 && !arguments.verified_only {
         writeln!(
             out,
-            "{} judged pages were carried over on their URL alone, though the page has changed or has too few words; --verified-only leaves them out",
-            thousands(on_url_alone)
+            "{} carried over by URL alone, because the page has changed or has too few words; --verified-only leaves these out",
+            counted(on_url_alone, "judged page was", "judged pages were")
         )?;
     }
     if !report.ngrams.is_empty() {
@@ -109,5 +105,5 @@ fn print(out: &mut impl Write, report: &Report, arguments: &TransferArguments) -
         }
     }
     let (judgments, mapping, page) = (files::QRELS, files::MAPPING.parquet, files::REPORT);
-    writeln!(out, "\n{} holds {judgments}, {mapping} and {page}", arguments.output.display())
+    writeln!(out, "\nresult in {}: {judgments}, {mapping}, {page}", arguments.output.display())
 }

@@ -133,7 +133,7 @@ fn gold_that_makes_no_sense_is_refused_with_the_line() {
     );
     let allowed =
         evaluate(&["clusters", "--gold", "missing.tsv", "pages.jsonl", "--method", "minhash", "--allow-missing"], at);
-    assert!(allowed.code == 0 && allowed.stdout.contains("1 judged pages are not in the input"), "{}", allowed.stdout);
+    assert!(allowed.code == 0 && allowed.stdout.contains("1 judged page is not in the input"), "{}", allowed.stdout);
     let wrong = evaluate(&["clusters", "--gold", "gold.tsv", "pages.jsonl", "--method", "md5"], at);
     assert!(wrong.code == 2 && wrong.stderr.contains("'md5' is not a method"), "{}", wrong.stderr);
     fs::write(at.join("bom.tsv"), "\u{feff}page\tcluster\r\nt0\tx\r\nt0-near\tx\r\n").unwrap();
@@ -245,7 +245,7 @@ fn a_person_judges_a_result() {
     assert_eq!(said.code, 0, "{}", said.stderr);
     assert!(
         said.stdout.contains("precision of the near-duplicates:")
-            && said.stdout.contains("undecided because of: form 1"),
+            && said.stdout.contains("reasons for undecided: form 1"),
         "{}",
         said.stdout
     );

@@ -150,14 +150,14 @@ fn results_that_cannot_be_folded_are_refused() {
     fs::write(at.join("some.json"), json!({"results": some}).to_string()).unwrap();
     let ran = ours(&["refine", "some.json"], at);
     assert!(
-        ran.code == 3 && ran.stderr.contains("1 results had no text") && ran.stdout.contains("7 results in 4 groups"),
+        ran.code == 3 && ran.stderr.contains("1 result had no text") && ran.stdout.contains("7 results in 4 groups"),
         "{}",
         ran.stderr
     );
     for (arguments, complaint) in [
         (vec!["refine", "some.json", "--sketches", "nowhere"], "no result has a field 'nowhere'"),
-        (vec!["refine", "some.json", "--report", "some.html"], "some.json: would be written over"),
-        (vec!["refine", "some.json", "--write-sketches", "some.json"], "some.json: would be written over"),
+        (vec!["refine", "some.json", "--report", "some.html"], "some.json: is an input"),
+        (vec!["refine", "some.json", "--write-sketches", "some.json"], "some.json: is an input"),
         (vec!["refine", "some.json", "--depth", "0"], "--depth"),
     ] {
         let ran = ours(&arguments, at);
@@ -228,7 +228,7 @@ fn judgments_are_carried_by_url_and_by_content() {
         carried.lines().any(|line| line == "100 0 b0 -2") && carried.lines().any(|line| line == "101 0 b7 0"),
         "{carried}"
     );
-    assert!(ran.stdout.contains("5 judged pages were carried over on their URL alone"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("5 judged pages were carried over by URL alone"), "{}", ran.stdout);
     let report: Value = serde_json::from_slice(&fs::read(at.join("out/summary.json")).unwrap()).unwrap();
     assert_eq!(
         (&report["with_url"], &report["with_url_near"], &report["by_content_only"]),
@@ -338,7 +338,7 @@ fn judgments_that_make_no_sense_are_refused_with_the_line() {
     fs::write(at.join("broken.jsonl"), fs::read_to_string(at.join("a.jsonl")).unwrap() + "{oops\n").unwrap();
     let skipped =
         ours(&["transfer", "--qrels", "bom.txt", "--from", "broken.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
-    assert!(skipped.code == 3 && skipped.stderr.contains("1 records could not be used"), "{}", skipped.stderr);
+    assert!(skipped.code == 3 && skipped.stderr.contains("1 record was skipped"), "{}", skipped.stderr);
     fs::write(at.join("bad.txt"), "1 0 a1 1\n1 0 stranger -2\n").unwrap();
     let allowed = ours(
         &[

@@ -1,4 +1,4 @@
-//! `lookalike completions` and `lookalike man`, both from the definition of the arguments.
+//! `lookalike completions` and `lookalike man`, generated from the definitions of the arguments.
 
 use std::fs;
 use std::io;
