@@ -19,6 +19,8 @@ use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
+use walkdir::WalkDir;
+
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::read::format::{Format, is_no_page};
 use crate::read::source::compression::Compression;
@@ -227,45 +229,53 @@ impl Finder<'_> {
         Ok(())
     }
 
+    /// Adds the files below a directory. Links are followed; of several ways to a directory, the last one is taken.
     fn walk(&mut self, root: &Path, stem: &str) -> Result<()> {
-        let mut waiting = vec![root.to_path_buf()];
-        while let Some(directory) = waiting.pop() {
-            let resolved = directory.canonicalize().unwrap_or_else(|_| directory.clone());
-            if self.is_in_output(&directory) || !self.directories.insert(resolved) {
-                continue;
-            }
-            let entries = match fs::read_dir(&directory) {
-                Ok(entries) => entries,
+        let mut entries =
+            WalkDir::new(root).follow_links(true).sort_by(|a, b| b.file_name().cmp(a.file_name())).into_iter();
+        while let Some(entry) = entries.next() {
+            let entry = match entry {
+                Ok(entry) => entry,
                 Err(error) => {
-                    self.sources.problems.push(unreadable(display(&directory), &error));
+                    self.note_unreadable(root, error)?;
                     continue;
                 }
             };
-            let mut paths = Vec::new();
-            for entry in entries {
-                paths.push(entry.map_err(Error::io(&directory, "read"))?.path());
-            }
-            paths.sort();
-            for path in paths {
-                if path.file_name().is_some_and(|name| name.to_string_lossy().starts_with('.')) {
-                    continue;
+            let is_ours = entry.depth() == 0 || !is_hidden(entry.path());
+            if entry.file_type().is_dir() {
+                if !is_ours || !self.is_new_directory(entry.path()) {
+                    entries.skip_current_dir();
                 }
-                match fs::metadata(&path) {
-                    Ok(kind) if kind.is_dir() => waiting.push(path),
-                    Ok(kind) if kind.is_file() => {
-                        let relative = readable(path.strip_prefix(root).unwrap_or(&path));
-                        let file = ListedFile {
-                            display: display(&path),
-                            name: format!("{stem}{relative}"),
-                            location: Location::File(path),
-                            in_directory: true,
-                        };
-                        self.found.push(file);
-                    }
-                    Ok(_) => self.sources.ignored += 1, // a socket, a pipe, a device
-                    Err(error) => self.sources.problems.push(unreadable(display(&path), &error)),
-                }
+            } else if is_ours && entry.file_type().is_file() {
+                let relative = readable(entry.path().strip_prefix(root).expect("entries are below the root"));
+                self.found.push(ListedFile {
+                    display: display(entry.path()),
+                    name: format!("{stem}{relative}"),
+                    location: Location::File(entry.into_path()),
+                    in_directory: true,
+                });
+            } else if is_ours {
+                self.sources.ignored += 1; // a socket, a pipe, a device
             }
+        }
+        Ok(())
+    }
+
+    /// Whether a directory has not been walked yet, and is not the output.
+    fn is_new_directory(&mut self, directory: &Path) -> bool {
+        let resolved = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
+        !self.is_in_output(directory) && self.directories.insert(resolved)
+    }
+
+    /// Something below a directory that cannot be looked at: reported, unless it is hidden.
+    fn note_unreadable(&mut self, root: &Path, error: walkdir::Error) -> Result<()> {
+        match (error.path(), error.io_error()) {
+            (_, None) => {} // a link that leads back: what is there is walked already
+            (None, Some(_)) => return Err(Error::io(root, "read")(error.into())),
+            (Some(path), Some(cause)) if !is_hidden(path) => {
+                self.sources.problems.push(unreadable(display(path), cause));
+            }
+            (Some(_), Some(_)) => {}
         }
         Ok(())
     }
@@ -288,6 +298,11 @@ impl Finder<'_> {
         copied.map_err(Error::io(&copy, "write"))?;
         Ok(copy)
     }
+}
+
+/// By its name.
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut Sources) -> Result<()> {
@@ -444,7 +459,36 @@ mod tests {
     }
 
     #[test]
-    fn loops_of_links_are_walked_once_and_broken_links_are_told() {
+    fn hidden_files_and_directories_are_left_out_and_other_things_are_counted() {
+        let root = tempfile::tempdir().unwrap();
+        let inside = root.path().join(".in"); // whoever names a hidden directory means it
+        for folder in [".git", "sub/.cache", "sub/deep"] {
+            fs::create_dir_all(inside.join(folder)).unwrap();
+            fs::write(inside.join(folder).join("a.txt"), "a").unwrap();
+        }
+        std::os::unix::fs::symlink("nowhere", inside.join(".broken")).unwrap();
+        std::os::unix::net::UnixListener::bind(inside.join("socket")).unwrap();
+        let inputs = [inside.to_string_lossy().into_owned()];
+        let sources = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap();
+        let names: Vec<&str> = sources.list.iter().map(|source| source.name.as_str()).collect();
+        assert_eq!((names, sources.ignored, sources.problems.len()), (vec!["sub/deep/a.txt"], 1, 0));
+    }
+
+    #[test]
+    fn of_two_ways_to_a_directory_the_last_is_taken() {
+        let root = tempfile::tempdir().unwrap();
+        let elsewhere = tempfile::tempdir().unwrap();
+        fs::write(elsewhere.path().join("a.txt"), "a").unwrap();
+        for link in ["b", "a", "c"] {
+            std::os::unix::fs::symlink(elsewhere.path(), root.path().join(link)).unwrap();
+        }
+        let inputs = [root.path().to_string_lossy().into_owned()];
+        let sources = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap();
+        assert_eq!(sources.list.iter().map(|source| source.name.as_str()).collect::<Vec<_>>(), ["c/a.txt"]);
+    }
+
+    #[test]
+    fn loops_of_links_are_walked_once_and_broken_links_are_reported() {
         let root = tempfile::tempdir().unwrap();
         let inside = root.path().join("in");
         fs::create_dir(&inside).unwrap();
