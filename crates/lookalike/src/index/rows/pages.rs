@@ -30,7 +30,7 @@ pub struct FingerprintedPages {
 /// Examples that are kept.
 const MOST_EXAMPLES: usize = 5;
 
-/// The fingerprint of one page; none where it is empty or too short.
+/// The fingerprint of one page; `None` where it is empty or too short.
 #[must_use]
 pub fn fingerprint(page: &RawPage<'_>, sketcher: &mut Sketcher) -> Option<u64> {
     let tokens = sketcher.read(page).tokens;
@@ -86,7 +86,8 @@ pub(crate) fn page_without_sketch(page: &RawPage<'_>, sketcher: &mut Sketcher) -
     }
 }
 
-/// Reads pages and tells of each one's id, its fingerprint and what else is kept of it, in the order of the input.
+/// Reads pages and visits each one that has a fingerprint, with its id and what else is kept of it, in the order of the
+/// input.
 ///
 /// # Errors
 /// When the input cannot be read; bad records are counted.
@@ -96,7 +97,7 @@ pub fn for_each(
     threads: usize,
     index: &Path,
     observer: &dyn Observer,
-    tell: &mut dyn FnMut(&Id, u64, StoredPage) -> Result<()>,
+    visit: &mut dyn FnMut(&Id, u64, StoredPage) -> Result<()>,
 ) -> Result<FingerprintedPages> {
     let corpus = Corpus::new(discover(inputs, config.read.format, index, None)?, &config.read);
     let plan = config.plan();
@@ -113,7 +114,7 @@ pub fn for_each(
             match page.fingerprint.filter(|_| !page.is_short) {
                 Some(fingerprint) => {
                     done.pages += 1;
-                    tell(&id, fingerprint, page)?;
+                    visit(&id, fingerprint, page)?;
                 }
                 None => done.without += 1,
             }
@@ -122,8 +123,8 @@ pub fn for_each(
     )?;
     observer.finish(Stage::Read);
     done.skipped = corpus.problems.len() as u64 + skipped;
-    let room = MOST_EXAMPLES.saturating_sub(corpus.problems.len());
-    done.examples = corpus.problems.iter().cloned().chain(examples.into_iter().take(room)).collect();
+    let more = MOST_EXAMPLES.saturating_sub(corpus.problems.len());
+    done.examples = corpus.problems.iter().cloned().chain(examples.into_iter().take(more)).collect();
     if done.pages + done.without == 0 {
         return Err(corpus.no_pages(inputs, &done.examples));
     }
