@@ -1,6 +1,6 @@
 //! Parameters that are declared once: type, default, allowed values and explanation.
 //!
-//! A method declares its parameters with [`parameters!`]. From this one declaration come the struct with its
+//! A method declares its parameters with `parameters!`. From this one declaration come the struct with its
 //! defaults, its form in files, the checks, and the access by name that the command line, HTTP and lists such as
 //! `spotsigs threshold=0.4` are made of.
 
