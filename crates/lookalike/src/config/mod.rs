@@ -28,7 +28,7 @@ use crate::text::language;
 ///
 /// ```
 /// use lookalike::config::Config;
-/// use lookalike::plan::{Method, Spotsigs};
+/// use lookalike::method::Spotsigs;
 ///
 /// let mut config = Config::new(Spotsigs::default());
 /// config.method.set("threshold", "0.4")?;
