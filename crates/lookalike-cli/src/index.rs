@@ -18,7 +18,6 @@ use lookalike::report::index_plots::index_plots;
 use lookalike::size::format_bytes;
 use serde_json::json;
 
-use crate::Ending;
 use crate::dedup::{available_threads, default_memory};
 use crate::index_args::{
     AddArguments, BatchArguments, BuildArguments, BuildRunning, IndexCommand, JoinArguments, LookupArguments,
@@ -27,6 +26,7 @@ use crate::index_args::{
 use crate::method;
 use crate::progress::Progress;
 use crate::table::{counted, thousands};
+use crate::{Ending, with_flags};
 
 pub(crate) fn run(command: IndexCommand) -> Result<Ending> {
     match command {
@@ -163,7 +163,10 @@ fn fill_given(index: &Index, bulk: &mut BulkInsert<'_>, inputs: &[String], writt
     }
     let read = reader.finish();
     if read.rows == 0 {
-        let first = read.examples.first().map_or_else(String::new, |record| format!("; the first line:\n  {record}"));
+        let first = read
+            .examples
+            .first()
+            .map_or_else(String::new, |record| format!("; the first line:\n  {}", with_flags(&record.to_string())));
         let path = PathBuf::from(inputs.join(", "));
         return Err(Error::bad_input(&path, format!("no fingerprints found{first}")).into());
     }
@@ -192,7 +195,7 @@ fn files(inputs: &[String]) -> Result<Vec<PathBuf>> {
 fn print_filled(index: &Index, filled: &Filled, quiet: bool) -> Result<Ending> {
     let mut out = io::stderr().lock();
     for record in filled.examples.iter().filter(|_| !quiet) {
-        writeln!(out, "skipped: {record}")?;
+        writeln!(out, "skipped: {}", with_flags(&record.to_string()))?;
     }
     if !quiet {
         let (rows, _) = index.reader().len();
@@ -253,7 +256,7 @@ fn queries(index: &Index, inputs: &[String], written: Option<Notation>) -> Resul
         }
     };
     for record in skipped.1 {
-        writeln!(io::stderr(), "skipped: {record}")?;
+        writeln!(io::stderr(), "skipped: {}", with_flags(&record.to_string()))?;
     }
     Ok((queries, skipped.0))
 }

@@ -28,7 +28,7 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use lookalike::error::Error;
+use lookalike::error::{Error, name_settings};
 
 use args::{Arguments, Command};
 
@@ -81,10 +81,15 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
     }
 }
 
+/// What the library says, with its settings as flags.
+pub(crate) fn with_flags(text: &str) -> String {
+    name_settings(text, |setting| format!("--{}", setting.replace('_', "-")))
+}
+
 /// The error as a person at the command line reads it: settings are flags.
 fn message(error: &anyhow::Error) -> String {
     let Some(ours) = error.downcast_ref::<Error>() else { return format!("{error:#}") };
-    let ours = ours.message(|setting| format!("--{}", setting.replace('_', "-")));
+    let ours = with_flags(&ours.to_string());
     // The context that a command added, if any, comes first.
     let context: Vec<String> =
         error.chain().take_while(|cause| !cause.is::<Error>()).map(ToString::to_string).collect();

@@ -11,6 +11,7 @@ use lookalike::error::SkippedRecord;
 use lookalike::observe::{Observer, Stage};
 
 use crate::args::TalkingArguments;
+use crate::with_flags;
 
 /// Shows and logs the progress of a run.
 pub(crate) struct Progress {
@@ -98,7 +99,7 @@ impl Observer for Progress {
 
     fn skipped(&self, record: &SkippedRecord) {
         let mut state = self.state();
-        state.log(&format!("skipped {}: {record}", record.kind.name()));
+        state.log(&format!("skipped {}: {}", record.kind.name(), with_flags(&record.to_string())));
     }
 
     fn finish(&self, stage: Stage) {

@@ -8,6 +8,7 @@ use lookalike::job::dedup::Outcome;
 use lookalike::report::files;
 
 use crate::args::TalkingArguments;
+use crate::with_flags;
 
 /// A number with a comma every three digits.
 pub(crate) fn thousands(number: u64) -> String {
@@ -59,7 +60,8 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         for (record, count) in
             outcome.skipped_examples.iter().map(|record| (record, summary.skipped[record.kind.name()]))
         {
-            writeln!(out, "  {:<14} {:>8}  first: {record}", record.kind.name(), thousands(count))?;
+            let first = with_flags(&record.to_string());
+            writeln!(out, "  {:<14} {:>8}  first: {first}", record.kind.name(), thousands(count))?;
         }
     }
     if !out.is_terminal() {

@@ -112,7 +112,7 @@ impl From<Error> for Problem {
     /// Clients do not name files: paths, and what is wrong with them, go to the log only.
     fn from(error: Error) -> Problem {
         match error {
-            Error::InvalidSetting { .. } | Error::Usage(_) => ProblemKind::BadField.with(error.message(str::to_owned)),
+            Error::InvalidSetting { .. } => ProblemKind::BadField.with(error.message(str::to_owned)),
             Error::Conflict { .. } => ProblemKind::Conflict.with(error.message(str::to_owned)),
             Error::Overloaded => {
                 ProblemKind::TooBusy.with("too many pages are waiting to be stored; try again in a moment")

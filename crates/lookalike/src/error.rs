@@ -17,9 +17,6 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The request itself makes no sense; the message names the flag and the way out.
-    #[error("{0}")]
-    Usage(String),
     /// A setting has a value that it cannot have.
     #[error("`{setting}` {value}: {expected}")]
     InvalidSetting {
@@ -69,7 +66,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// A file that was named on purpose is in no format we read.
-    #[error("{}: {reason}\n  formats: {}\n  use --format to say which one it is", path.display(), formats)]
+    #[error("{}: {reason}\n  formats: {}\n  use `format` to say which one it is", path.display(), formats)]
     UnknownFormat {
         /// The file.
         path: PathBuf,
@@ -97,7 +94,7 @@ pub enum Error {
     },
     /// The output directory holds something that is not a result of ours.
     #[error(
-        "{}: exists and is not a lookalike result; choose another --output, or use --force to write into it (files of other names stay)",
+        "{}: exists and is not a lookalike result; choose another `output`, or use `force` to write into it (files of other names stay)",
         path.display()
     )]
     OutputNotOurs {
@@ -105,7 +102,7 @@ pub enum Error {
         path: PathBuf,
     },
     /// Another run holds the lock on the output directory.
-    #[error("{}: another lookalike run is writing here; wait for it or choose another --output", path.display())]
+    #[error("{}: another lookalike run is writing here; wait for it or choose another `output`", path.display())]
     Locked {
         /// The output directory.
         path: PathBuf,
@@ -164,7 +161,7 @@ pub enum Error {
         reason: String,
     },
     /// A record was unusable and `--strict` was given.
-    #[error("{0}; stopped here because of --strict (without it, the record is skipped and counted)")]
+    #[error("{0}; stopped here because of `strict` (without it, the record is skipped and counted)")]
     Strict(SkippedRecord),
     /// An input is not the same as it was a moment ago.
     #[error(
@@ -193,7 +190,7 @@ pub enum Error {
         reason: String,
     },
     /// The memory ceiling is below what the pages need at the least.
-    #[error("--memory {} is too little: {pages} pages need at least {} (base + {bytes_per_page} bytes per page)", crate::size::format_bytes(*given), crate::size::format_bytes(*needed))]
+    #[error("`memory` {} is too little: {pages} pages need at least {} (base + {bytes_per_page} bytes per page)", crate::size::format_bytes(*given), crate::size::format_bytes(*needed))]
     MemoryFloor {
         /// The ceiling that was given.
         given: u64,
@@ -244,7 +241,7 @@ impl Error {
     /// Whether whoever asked must ask for something else; everything else may work another time.
     #[must_use]
     pub fn is_usage(&self) -> bool {
-        matches!(self, Error::Usage(_) | Error::InvalidSetting { .. } | Error::Conflict { .. } | Error::BadInput { .. })
+        matches!(self, Error::InvalidSetting { .. } | Error::Conflict { .. } | Error::BadInput { .. })
     }
 
     /// The message, with settings named as the caller's users know them.
@@ -262,27 +259,7 @@ impl Error {
     /// ```
     #[must_use]
     pub fn message(&self, name: impl Fn(&str) -> String) -> String {
-        let text = self.to_string();
-        let is_setting = |word: &str| {
-            word.starts_with(|c: char| c.is_ascii_lowercase())
-                && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
-        };
-        let mut named = String::with_capacity(text.len());
-        let mut rest = text.as_str();
-        while let Some((before, after)) = rest.split_once('`') {
-            named.push_str(before);
-            match after.split_once('`') {
-                Some((word, behind)) if is_setting(word) => {
-                    named.push_str(&name(word));
-                    rest = behind;
-                }
-                _ => {
-                    named.push('`');
-                    rest = after;
-                }
-            }
-        }
-        named + rest
+        name_settings(&self.to_string(), name)
     }
 
     /// An [`Error::Io`] at `path`, shaped for `map_err`.
@@ -300,6 +277,31 @@ pub(crate) fn first_names<T: fmt::Display>(names: &[T]) -> String {
         lines.push(format!("  … and {} more", names.len() - NAMED));
     }
     lines.join("\n")
+}
+
+/// A text with settings named as the caller's users know them; see [`Error::message`].
+#[must_use]
+pub fn name_settings(text: &str, name: impl Fn(&str) -> String) -> String {
+    let is_setting = |word: &str| {
+        word.starts_with(|c: char| c.is_ascii_lowercase())
+            && word.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
+    };
+    let mut named = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('`') {
+        named.push_str(before);
+        match after.split_once('`') {
+            Some((word, behind)) if is_setting(word) => {
+                named.push_str(&name(word));
+                rest = behind;
+            }
+            _ => {
+                named.push('`');
+                rest = after;
+            }
+        }
+    }
+    named + rest
 }
 
 fn at_line(line: Option<u64>) -> String {
@@ -322,7 +324,7 @@ fn remote_remedy(error: &io::Error) -> &'static str {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull => {
-            "; free some space or choose an --output on another disk, then run again (nothing half-written was left)"
+            "; free some space or choose an `output` on another disk, then run again (nothing half-written was left)"
         }
         io::ErrorKind::PermissionDenied => "; check the permissions, or choose another path",
         _ => "",

@@ -257,7 +257,7 @@ mod tests {
                 Ok(())
             },
             || (),
-            |(), n| if Some(n) == fail_at { Err(Error::Usage(n.to_string())) } else { Ok(n * n) },
+            |(), n| if Some(n) == fail_at { Err(Error::internal(n.to_string())) } else { Ok(n * n) },
             |square| {
                 seen.push(square);
                 Ok(ControlFlow::Continue(()))

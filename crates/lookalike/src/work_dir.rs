@@ -54,7 +54,7 @@ impl WorkDir {
     pub fn open_for(files: Vec<&'static str>, output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
         let exists = output.exists();
         if exists && !output.is_dir() {
-            let reason = "exists and is no directory; choose another --output".to_owned();
+            let reason = "exists and is not a directory; choose another `output`".to_owned();
             return Err(Error::BadResult { path: output.to_path_buf(), reason });
         }
         let holds_result = exists && is_ours(output, &files)?;
@@ -63,7 +63,7 @@ impl WorkDir {
         }
         if exists && !holds_result && output.join(files::KEPT).exists() {
             let reason =
-                "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another --output";
+                "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another `output`";
             return Err(Error::BadResult { path: output.to_path_buf(), reason: reason.to_owned() });
         }
         let mut made: Vec<PathBuf> = output

@@ -241,7 +241,7 @@ fn an_output_directory_of_somebody_else() {
     assert_eq!(dedup(&[&input], &output, &[]).code, 0, "a result of ours is replaced");
     let ran = dedup(&[&input], &input, &[]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("no directory"), "{}", ran.stderr);
+    assert!(ran.stderr.contains("is not a directory"), "{}", ran.stderr);
 }
 
 #[test]

@@ -140,7 +140,7 @@ fn gold_that_makes_no_sense_is_refused_with_the_line() {
     assert_eq!(evaluate(&["clusters", "--gold", "bom.tsv", "pages.jsonl", "--method", "minhash"], at).code, 0);
     fs::write(at.join("bytes.tsv"), b"t0\t1\nt\xff\t1\n").unwrap();
     let bytes = evaluate(&["clusters", "--gold", "bytes.tsv", "pages.jsonl"], at);
-    assert!(bytes.code == 2 && bytes.stderr.contains("bytes.tsv: line 2: is no UTF-8"), "{}", bytes.stderr);
+    assert!(bytes.code == 2 && bytes.stderr.contains("bytes.tsv: line 2: is not UTF-8"), "{}", bytes.stderr);
     fs::write(at.join("single.tsv"), "t0\t1\nt1\t2\n").unwrap();
     let single = evaluate(&["clusters", "--gold", "single.tsv", "pages.jsonl", "--method", "minhash"], at);
     assert!(single.code == 2 && single.stderr.contains("nothing to find"), "{}", single.stderr);
@@ -198,7 +198,7 @@ fn pairs_of_texts() {
         bad.stderr
     );
     let one_kind = evaluate(&["pairs", "pairs.jsonl", "--positive", "9"], at);
-    assert!(one_kind.stderr.contains("0 of 4 pairs have a grade of 9 or more"), "{}", one_kind.stderr);
+    assert!(one_kind.stderr.contains("0 of 4 pairs have this grade or more"), "{}", one_kind.stderr);
 }
 
 #[test]

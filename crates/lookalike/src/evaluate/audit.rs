@@ -99,10 +99,8 @@ impl Population {
             }
         }
         if strata.is_empty() {
-            return Err(Error::Usage(format!(
-                "{}: the result has no pairs to judge: only exact copies, or none at all",
-                directory.display()
-            )));
+            let reason = "the result has no pairs to judge: only exact copies, or none at all";
+            return Err(Error::bad_input(directory, reason));
         }
         Ok(Population { _work: work, stored, summary, strata })
     }
@@ -216,7 +214,7 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
         rule: population.summary.config.rule(None),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let html = html.render().map_err(|error| Error::Usage(format!("the page could not be made: {error}")))?;
+    let html = html.render().map_err(|error| Error::internal(format!("the page could not be rendered: {error}")))?;
     Ok((html, count))
 }
 
@@ -306,7 +304,7 @@ pub struct Suggestion {
 /// When the directory is no result, or a line is no judgment of one of its pairs.
 pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
     if !(target > 0.0 && target <= 1.0) {
-        return Err(Error::Usage(format!("--target {target} is no precision: it must be above 0 and at most 1")));
+        return Err(Error::invalid("target", target, "must be a precision above 0 and at most 1"));
     }
     let population = Population::open(directory)?;
     let mut place: HashMap<(PageId, PageId), (&Stratum, &ScoredPair)> = HashMap::new();
@@ -317,7 +315,7 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
     let mut judged: BTreeMap<(PageId, PageId), Judgment> = BTreeMap::new();
     let mut lines: HashMap<(PageId, PageId), (usize, Verdict)> = HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
-        let wrong = |reason: String| Error::Usage(format!("{}: line {}: {reason}", judgments.display(), number + 1));
+        let wrong = |reason: String| Error::bad_line(judgments, number as u64 + 1, reason);
         let judgment: Judgment =
             serde_json::from_str(line).map_err(|error| wrong(format!("is no judgment: {error}")))?;
         let page =
@@ -342,7 +340,7 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
         judged.insert(key, judgment);
     }
     if judged.is_empty() {
-        return Err(Error::Usage(format!("{}: holds no judgment", judgments.display())));
+        return Err(Error::bad_input(judgments, "holds no judgment"));
     }
 
     let mut scores: BTreeMap<&Stratum, StratumScores> = BTreeMap::new();

@@ -69,7 +69,7 @@ struct Lines {
 
 impl Lines {
     fn wrong(&self, line: usize, reason: impl std::fmt::Display) -> Error {
-        Error::Usage(format!("{}: line {line}: {reason}", self.path.display()))
+        Error::bad_line(&self.path, line as u64, reason.to_string())
     }
 }
 
@@ -96,7 +96,7 @@ impl Gold {
     /// When it cannot be read; with the line, when a line makes no sense or a page is in two clusters.
     pub fn read(path: &Path, columns: &GoldColumns, positive: f64) -> Result<Gold> {
         if !positive.is_finite() {
-            return Err(Error::Usage(format!("--positive {positive} is no label: it must be a number")));
+            return Err(Error::invalid("positive", positive, "must be a number"));
         }
         let text = plain_text(path)?;
         let lines = Lines { path: path.to_path_buf() };
@@ -119,10 +119,8 @@ impl Gold {
             gold.add(&row, columns, positive, &mut names, &lines)?;
         }
         if gold.pages.is_empty() {
-            return Err(Error::Usage(format!(
-                "{}: holds no judgment; write a page and its cluster in each line, with a tab between them",
-                path.display()
-            )));
+            let reason = "holds no judgment; write a page and its cluster in each line, with a tab between them";
+            return Err(Error::bad_input(path, reason));
         }
         Ok(gold)
     }
@@ -200,11 +198,11 @@ impl Gold {
         }
         let id = row.get(columns.page.as_deref(), PAGE_NAMES).ok_or_else(|| {
             let name = columns.page.as_deref().unwrap_or("page");
-            lines.wrong(line, format!("has no field '{name}' (--page-column names another)"))
+            lines.wrong(line, format!("has no field '{name}' (`page_column` names another)"))
         })?;
         let cluster = row.get(columns.cluster.as_deref(), CLUSTER_NAMES).ok_or_else(|| {
             let name = columns.cluster.as_deref().unwrap_or("cluster");
-            lines.wrong(line, format!("has no field '{name}' (--cluster-column names another)"))
+            lines.wrong(line, format!("has no field '{name}' (`cluster_column` names another)"))
         })?;
         if cluster.trim().is_empty() || id.is_empty() {
             return Err(lines.wrong(line, "names no page, or no cluster: leave pages without a judgment out"));
@@ -223,7 +221,7 @@ impl Gold {
             ));
         }
         let (kind, site) = (row.get(columns.kind.as_deref(), KIND_NAMES), row.get(columns.site.as_deref(), SITE_NAMES));
-        for (given, found, flag) in [(&columns.kind, kind, "--kind-column"), (&columns.site, site, "--site-column")] {
+        for (given, found, flag) in [(&columns.kind, kind, "`kind_column`"), (&columns.site, site, "`site_column`")] {
             if let (Some(name), None) = (given, found) {
                 return Err(lines.wrong(line, format!("has no field '{name}', which {flag} names")));
             }

@@ -71,17 +71,20 @@ impl<'g> Labels<'g> {
                 .id(PageId::new(0))
                 .map(|id| format!("; the input's ids look like '{id}'"))
                 .unwrap_or_default();
-            return Err(Error::Usage(format!(
-                "{} of the {} judged pages are not in the input{example}:\n{}{rest}\n{}",
-                labels.missing,
-                gold.pages.len(),
-                names.join("\n"),
-                if labels.missing == gold.pages.len() {
-                    "so there is nothing to judge by"
-                } else {
-                    "use --allow-missing to judge by the others alone"
-                }
-            )));
+            return Err(Error::conflict(
+                "gold",
+                format!(
+                    "{} of the {} judged pages are not in the input{example}:\n{}{rest}\n{}",
+                    labels.missing,
+                    gold.pages.len(),
+                    names.join("\n"),
+                    if labels.missing == gold.pages.len() {
+                        "so there is nothing to judge by"
+                    } else {
+                        "use `allow_missing` to judge by the others alone"
+                    }
+                ),
+            ));
         }
         labels.find_sites(stored, rule)?;
         Ok(labels)

@@ -228,10 +228,9 @@ fn evaluate_keeping(
         let labels = Labels::new(gold, &run.stored, config.pairs.site, options.allow_missing)?;
         let truth = labels.true_pairs();
         if truth.is_empty() {
-            return Err(Error::Usage(
-                "the gold standard has no two pages of the input that belong together, so there is nothing to find"
-                    .to_owned(),
-            ));
+            let reason =
+                "the gold standard has no two pages of the input that belong together, so there is nothing to find";
+            return Err(Error::conflict("gold", reason));
         }
         let loose = runner.run(&loosest(config))?;
         let judge = Judge { labels: &labels, truth: &truth, clustered: labels.clustered() };
@@ -251,7 +250,7 @@ fn evaluate_keeping(
             runs.push(RunPair { run, loose });
         }
     }
-    let mut evaluation = evaluation.ok_or_else(|| Error::Usage("no method was named".to_owned()))?;
+    let mut evaluation = evaluation.ok_or_else(|| Error::conflict("method", "no method was named"))?;
     if let Some(reference) = &options.equal_recall {
         equal_recall(&mut evaluation, &curves, reference);
     }
@@ -266,7 +265,7 @@ pub fn evaluate_found(gold: &Gold, found: &Gold, allow_missing: bool) -> Result<
     let (mut of_gold, mut of_found, mut missing) = (Vec::new(), Vec::new(), Vec::new());
     for page in &gold.pages {
         let Some(cluster) = page.cluster else {
-            return Err(Error::Usage("--found compares clusters, and the gold standard has only pairs".to_owned()));
+            return Err(Error::conflict("found", "compares clusters, and the gold standard has only pairs"));
         };
         match found.find(&page.id).and_then(|number| found.pages[number as usize].cluster) {
             Some(there) => {
@@ -277,18 +276,21 @@ pub fn evaluate_found(gold: &Gold, found: &Gold, allow_missing: bool) -> Result<
         }
     }
     if !missing.is_empty() && (!allow_missing || of_gold.is_empty()) {
-        return Err(Error::Usage(format!(
-            "{} of the {} judged pages are in no found cluster, first line {}: {}; {}",
-            missing.len(),
-            gold.pages.len(),
-            missing[0].line,
-            missing[0].id,
-            if of_gold.is_empty() {
-                "so there is nothing to compare: check the ids"
-            } else {
-                "use --allow-missing to judge by the others alone"
-            }
-        )));
+        return Err(Error::conflict(
+            "found",
+            format!(
+                "{} of the {} judged pages are in no found cluster, first line {}: {}; {}",
+                missing.len(),
+                gold.pages.len(),
+                missing[0].line,
+                missing[0].id,
+                if of_gold.is_empty() {
+                    "so there is nothing to compare: check the ids"
+                } else {
+                    "use `allow_missing` to judge by the others alone"
+                }
+            ),
+        ));
     }
     Ok((compare_clusters(&of_gold, &of_found), missing.len()))
 }

@@ -82,11 +82,11 @@ pub fn read(path: &Path, fields: &PairFields) -> Result<Vec<LabelledPair>> {
     let text = plain_text(path)?;
     let mut pairs = Vec::new();
     for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
-        let wrong = |reason: String| Error::Usage(format!("{}: line {}: {reason}", path.display(), number + 1));
+        let wrong = |reason: String| Error::bad_line(path, number as u64 + 1, reason);
         let value: Value = serde_json::from_str(line).map_err(|error| wrong(format!("is not JSON: {error}")))?;
         let text = |name: &str| {
             value.get(name).and_then(Value::as_str).map(str::to_owned).ok_or_else(|| {
-                wrong(format!("has no text in the field '{name}' (--left-field and --right-field name others)"))
+                wrong(format!("has no text in the field '{name}' (`left_field` and `right_field` name others)"))
             })
         };
         let real = |name: &str| {
@@ -102,20 +102,20 @@ pub fn read(path: &Path, fields: &PairFields) -> Result<Vec<LabelledPair>> {
             left: text(&fields.left)?,
             right: text(&fields.right)?,
             label: label.ok_or_else(|| {
-                wrong(format!("has no grade in the field '{}' (--label-field names another)", fields.label))
+                wrong(format!("has no grade in the field '{}' (`label_field` names another)", fields.label))
             })?,
             score: match &fields.score {
                 None => None,
                 Some(name) => {
                     Some(real(name).filter(|score| !score.is_nan()).ok_or_else(|| {
-                        wrong(format!("has no number in the field '{name}', which --score-field names"))
+                        wrong(format!("has no number in the field '{name}', which `score_field` names"))
                     })?)
                 }
             },
         });
     }
     if pairs.is_empty() {
-        return Err(Error::Usage(format!("{}: holds no pair", path.display())));
+        return Err(Error::bad_input(path, "holds no pair"));
     }
     Ok(pairs)
 }
@@ -131,19 +131,20 @@ pub fn evaluate_pairs(
     score_field: Option<&str>,
 ) -> Result<PairEvaluation> {
     if !positive.is_finite() {
-        return Err(Error::Usage(format!("--positive {positive} is no label: it must be a number")));
+        return Err(Error::invalid("positive", positive, "must be a number"));
     }
     let is_near = |pair: &LabelledPair| pair.label >= positive;
     let near = pairs.iter().filter(|pair| is_near(pair)).count();
     if near == 0 || near == pairs.len() {
-        return Err(Error::Usage(format!(
-            "{near} of {} pairs have a grade of {positive} or more; both kinds are needed (--positive says from which grade on a pair is a near-duplicate)",
+        let expected = format!(
+            "{near} of {} pairs have this grade or more; both kinds are needed (it says from which grade on a pair is a near-duplicate)",
             pairs.len()
-        )));
+        );
+        return Err(Error::invalid("positive", positive, expected));
     }
     let mut methods = Vec::new();
     let judge = |scores: &[(f64, bool)]| {
-        ranked(scores).ok_or_else(|| Error::Usage("both near-duplicates and others are needed".to_owned()))
+        ranked(scores).ok_or_else(|| Error::conflict("positive", "both near-duplicates and others are needed"))
     };
     if let Some(field) = score_field {
         let scores: Vec<(f64, bool)> = pairs.iter().filter_map(|pair| Some((pair.score?, is_near(pair)))).collect();

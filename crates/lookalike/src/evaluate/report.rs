@@ -41,10 +41,8 @@ struct Written<'a> {
 /// As [`evaluate`](super::evaluate); also when a file cannot be written.
 pub fn write_report(gold: &Gold, options: &EvaluateOptions, path: &Path, tell: &dyn Fn(&str)) -> Result<Evaluation> {
     if path.extension().is_some_and(|ending| ending == "json") {
-        return Err(Error::Usage(format!(
-            "--report {}: names the page; the JSON file is written beside it, with the ending json",
-            path.display()
-        )));
+        let expected = "names the page; the JSON file is written beside it, with the ending json";
+        return Err(Error::invalid("report", path.display(), expected));
     }
     let (evaluation, runs) = evaluate_keeping(gold, options, true, tell)?;
     let Some(first) = runs.first() else { return Ok(evaluation) };
@@ -62,11 +60,12 @@ pub fn write_report(gold: &Gold, options: &EvaluateOptions, path: &Path, tell: &
         has_sites: any(|row| !row.sites.is_empty()),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let html = page.render().map_err(|error| Error::Usage(format!("the page could not be made: {error}")))?;
+    let html = page.render().map_err(|error| Error::internal(format!("the page could not be rendered: {error}")))?;
     std::fs::write(path, html).map_err(Error::io(path, "write"))?;
     let beside = path.with_extension("json");
-    let json = serde_json::to_string_pretty(&Written { evaluation: &evaluation, experiments: &more });
-    std::fs::write(&beside, json.unwrap_or_default() + "\n").map_err(Error::io(&beside, "write"))?;
+    let json = serde_json::to_string_pretty(&Written { evaluation: &evaluation, experiments: &more })
+        .map_err(|error| Error::internal(format!("an evaluation does not serialise: {error}")))?;
+    std::fs::write(&beside, json + "\n").map_err(Error::io(&beside, "write"))?;
     Ok(evaluation)
 }
 

@@ -159,28 +159,27 @@ pub fn find_page(name: &str, within: Option<&str>, config: &Config) -> Result<Ra
             find_in_corpus(name, within, config)?
         };
         return found.ok_or_else(|| {
-            Error::Usage(format!(
+            let reason = format!(
                 "no page in {within} has the id or URL '{name}'; ids are in the column id of {}",
                 files::PAGES.parquet
-            ))
+            );
+            Error::conflict("in", reason)
         });
     }
     let path = Path::new(name);
     if !path.is_file() {
-        return Err(Error::Usage(format!(
-            "{name}: there is no such file; to name a page by its id or URL, say where it is: --in DIR, a result of lookalike dedup, or --in FILES"
-        )));
+        let reason = "there is no such file; to name a page by its id or URL, say where it is: `in` DIR, a result, or `in` FILES";
+        return Err(Error::bad_input(path, reason));
     }
     read_file(name, path, config)
 }
 
-/// A file that is one page. A file of many has to be searched with `--in`.
+/// A file that is one page. A file of many has to be searched with `in`.
 fn read_file(name: &str, path: &Path, config: &Config) -> Result<RawPage<'static>> {
     let source = known_source(name, name, config.read.format).ok();
     if source.as_ref().is_some_and(|source| !source.format.is_page_file()) {
-        return Err(Error::Usage(format!(
-            "{name} holds many pages; name one of them by its id or URL and say --in {name}"
-        )));
+        let reason = format!("holds many pages; name one of them by its id or URL and say `in` {name}");
+        return Err(Error::bad_input(path, reason));
     }
     if let Some(source) = source {
         let corpus = Corpus::new(vec![source], &config.read);

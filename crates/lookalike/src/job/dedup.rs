@@ -76,10 +76,8 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
         let seeds = discover(&options.seeds, config.read.format, work.output(), Some(work.path()))?;
         for seed in &seeds.list {
             if let Some(source) = sources.list.iter().find(|source| source.is_same(seed)) {
-                return Err(Error::Usage(format!(
-                    "--seeds {}: this file is also an input; a page is either an example or matched with one",
-                    source.display
-                )));
+                let expected = "this file is also an input; a page is either an example or matched with one";
+                return Err(Error::invalid("seeds", &source.display, expected));
             }
         }
         sources.list.extend(seeds.list);
@@ -96,10 +94,8 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
                 .canonicalize()
                 .is_ok_and(|path| work.output().canonicalize().is_ok_and(|output| output == path)) =>
         {
-            return Err(Error::Usage(format!(
-                "--against {}: is also the --output, which would replace it; choose another",
-                path.display()
-            )));
+            let expected = "is also the `output`, which would replace it; choose another";
+            return Err(Error::invalid("against", path.display(), expected));
         }
         Some(path) => Some(Against::open(path, config, work.path())?),
     };
@@ -149,7 +145,7 @@ pub(crate) fn thread_pool(threads: usize) -> Result<rayon::ThreadPool> {
     rayon::ThreadPoolBuilder::new()
         .num_threads(threads)
         .build()
-        .map_err(|error| Error::Usage(format!("--threads {threads}: cannot start the threads: {error}")))
+        .map_err(|error| Error::invalid("threads", threads, format!("cannot start the threads: {error}")))
 }
 
 /// Everything the stages share.
@@ -362,11 +358,15 @@ impl Run<'_> {
         if pages.rank_keys.is_empty() || pages.rank_keys.iter().any(|key| key.is_finite()) {
             return Ok(());
         }
-        Err(Error::Usage(match &self.config.groups.keep {
-            Keep::Max(field) => format!("--keep max:{field}: no page has a number in the field '{field}'"),
-            Keep::Newest => "--keep newest: no page has a date in a field of a usual name; use --date-field".to_owned(),
-            _ => "--keep shortest-url: no page has a URL; use --url-field".to_owned(),
-        }))
+        Err(match &self.config.groups.keep {
+            Keep::Max(field) => {
+                Error::invalid("keep", format!("max:{field}"), format!("no page has a number in the field '{field}'"))
+            }
+            Keep::Newest => {
+                Error::invalid("keep", "newest", "no page has a date in a field of a usual name; use `date_field`")
+            }
+            _ => Error::invalid("keep", "shortest-url", "no page has a URL; use `url_field`"),
+        })
     }
 
     fn check_floor(&self, pages: u64) -> Result<()> {
@@ -377,7 +377,10 @@ impl Run<'_> {
             return Err(Error::MemoryFloor { given, needed, pages, bytes_per_page });
         }
         if pages > PageId::MOST_PAGES {
-            return Err(Error::Usage(format!("more than {} pages in one run: split the input", PageId::MOST_PAGES)));
+            return Err(Error::conflict(
+                "inputs",
+                format!("more than {} pages in one run: split the input", PageId::MOST_PAGES),
+            ));
         }
         Ok(())
     }

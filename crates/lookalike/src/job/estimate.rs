@@ -55,9 +55,8 @@ pub struct Estimate {
 pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     config.check()?;
     if options.inputs.iter().any(|input| input == "-") {
-        return Err(Error::Usage(
-            "--dry-run cannot look at standard input without using it up; give a file".to_owned(),
-        ));
+        let reason = "cannot look at standard input without using it up; give a file";
+        return Err(Error::conflict("dry_run", reason));
     }
     let plan = config.plan();
     let sources = discover(&options.inputs, config.read.format, &options.output, None)?;

@@ -170,10 +170,8 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
     let mut sources = Vec::new();
     for (index, display) in stored_pages.sources.iter().enumerate() {
         if display == STDIN {
-            return Err(Error::Usage(
-                "this result was made from standard input, which cannot be read again; run lookalike dedup with the new threshold"
-                    .to_owned(),
-            ));
+            let reason = "this result was made from standard input, which cannot be read again; run the whole job with the new threshold";
+            return Err(Error::conflict("threshold", reason));
         }
         if is_index(display) {
             sources.push(Source::in_memory(display, Vec::new(), Some(Format::JSONL))?);

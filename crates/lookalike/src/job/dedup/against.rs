@@ -46,25 +46,21 @@ impl Against {
             return Against::open_index(path, config);
         }
         if !path.join(files::SUMMARY).exists() {
-            return Err(Error::Usage(format!(
-                "--against {}: is neither a result of lookalike dedup nor an index of lookalike index",
-                path.display()
-            )));
+            let expected = "is neither a result of lookalike dedup nor an index of lookalike index";
+            return Err(Error::invalid("against", path.display(), expected));
         }
         let (summary, stored) = stored::open(path, work)?;
         if summary.config.read.captures != config.read.captures
             || summary.config.read.max_page_bytes != config.read.max_page_bytes
         {
-            return Err(Error::Usage(format!(
-                "--against {}: that run took other records for pages; give it and this one the same --status, --types and --max-page",
-                path.display()
-            )));
+            let expected =
+                "that run took other records for pages; give it and this one the same `status`, `types` and `max_page`";
+            return Err(Error::invalid("against", path.display(), expected));
         }
         if summary.config.read.fields != config.read.fields && !summary.files.is_empty() {
-            return Err(Error::Usage(format!(
-                "--against {}: that run read other fields; give it and this one the same --text-field, --id-field and --url-field",
-                path.display()
-            )));
+            let expected =
+                "that run read other fields; give it and this one the same `text_field`, `id_field` and `url_field`";
+            return Err(Error::invalid("against", path.display(), expected));
         }
         let kept = stored.ids.kept(path)?;
         let reads_alike = summary.config.plan().text == config.plan().text;

@@ -46,10 +46,11 @@ impl Checkpoints {
         if run.options.resume && path.exists() {
             let known = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
             if known != key {
-                return Err(Error::Usage(format!(
-                    "--resume: {} holds the work of another job: other options, another version, or files that have changed since; run without --resume to start over",
+                let reason = format!(
+                    "{} holds the work of another job: other options, another version, or files that have changed since; run without `resume` to start over",
                     checkpoints.directory.display()
-                )));
+                );
+                return Err(Error::conflict("resume", reason));
             }
             for unit in 0..units.len() {
                 match checkpoints.whole_end(unit) {
@@ -168,7 +169,7 @@ fn key(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> String {
 }
 
 fn broken(path: &Path, reason: &str) -> Error {
-    Error::BadResult { path: path.to_path_buf(), reason: format!("cannot be used ({reason}); run without --resume") }
+    Error::BadResult { path: path.to_path_buf(), reason: format!("cannot be used ({reason}); run without `resume`") }
 }
 
 /// Reads a file entry by entry.

@@ -157,12 +157,12 @@ impl Run<'_> {
         if needed <= self.options.memory_bytes {
             return Ok(());
         }
-        Err(Error::Usage(format!(
-            "--memory {} is too little: {} finds pages through an index of all their features, {features} here, which takes about {}; give it that much, or use --method minhash, which needs less",
-            format_bytes(self.options.memory_bytes),
+        let expected = format!(
+            "is too little: {} finds pages through an index of all their features, {features} here, which takes about {}; give it that much, or use `method` minhash, which needs less",
             self.config.method.name(),
             format_bytes(needed)
-        )))
+        );
+        Err(Error::invalid("memory", format_bytes(self.options.memory_bytes), expected))
     }
 
     /// Pages matched one after the other in `order`; the first `seeds` of them are examples.

@@ -51,7 +51,7 @@ impl Run<'_> {
         if sets.len() != wanted_pages.len() {
             let missing = wanted.0.iter().find(|wanted| !sets.contains(wanted.page));
             return Err(missing.map_or_else(
-                || Error::Usage("candidate pages could not be read again".to_owned()),
+                || Error::internal("candidate pages were not read again, and none is missing"),
                 |missing| changed(corpus, missing.source, missing.record),
             ));
         }

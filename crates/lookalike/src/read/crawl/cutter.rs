@@ -460,7 +460,7 @@ impl<'r> Cutter<'r> {
             // A start may be half there.
             let keep = arc::LONGEST_LINE.min(self.buffer.len() - self.done);
             if self.buffer.len() - self.done > self.limit {
-                damage.get_or_insert_with(|| "this record has no length, and no end within --max-page".to_owned());
+                damage.get_or_insert_with(|| "this record has no length, and no end within `max_page`".to_owned());
                 if first_bytes.is_empty() {
                     first_bytes = self.buffer[self.done..self.done + 256.min(keep)].to_vec();
                 }

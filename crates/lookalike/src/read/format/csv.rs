@@ -309,7 +309,7 @@ impl Header {
             return Err((
                 SkipKind::MissingField,
                 format!(
-                    "no text column: none of {} among the columns {} (use --text-field)",
+                    "no text column: none of {} among the columns {} (use `text_field`)",
                     names.tried(Role::Text),
                     header.join(", ")
                 ),

@@ -144,7 +144,7 @@ fn parse<'a>(line: &'a [u8], names: &FieldNames) -> Result<FieldedRecord<'a>, Pr
         Some(Value::Text(text)) => text,
         None => {
             let tried = names.tried(Role::Text);
-            let reason = format!("no text: none of the fields {tried} is there (use --text-field)");
+            let reason = format!("no text: none of the fields {tried} is there (use `text_field`)");
             return Err((SkipKind::MissingField, reason));
         }
         Some(other) => return Err((SkipKind::WrongType, format!("the text field is {}, not a string", other.kind()))),

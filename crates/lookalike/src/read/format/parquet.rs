@@ -138,7 +138,7 @@ impl RowReader {
         let found = names.columns(&header);
         let Some(text) = found.of(Role::Text) else {
             let reason = format!(
-                "no text column: none of {} among the columns {} (use --text-field)",
+                "no text column: none of {} among the columns {} (use `text_field`)",
                 names.tried(Role::Text),
                 header.join(", ")
             );

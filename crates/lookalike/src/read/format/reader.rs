@@ -175,7 +175,7 @@ impl<'c> Input<'c> {
     /// What is wrong with a record of so many bytes.
     pub(crate) fn too_large(&self, length: u64) -> Problem {
         let limit = crate::size::format_bytes(self.corpus.max_page_bytes);
-        let reason = format!("the record has {length} bytes or more, above the limit of {limit} (use --max-page)");
+        let reason = format!("the record has {length} bytes or more, above the limit of {limit} (use `max_page`)");
         (SkipKind::TooLarge, reason)
     }
 

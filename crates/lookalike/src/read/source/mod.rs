@@ -163,8 +163,8 @@ fn expand(inputs: &[&String]) -> Result<Vec<PathBuf>> {
         if !input.contains(['*', '?', '[']) {
             return Err(Error::NotFound { path });
         }
-        let matches =
-            glob::glob(input).map_err(|error| Error::Usage(format!("{input}: not a valid pattern: {error}")))?;
+        let matches = glob::glob(input)
+            .map_err(|error| Error::bad_input(Path::new(input), format!("not a valid pattern: {error}")))?;
         let before = paths.len();
         paths.extend(matches.filter_map(Result::ok));
         if paths.len() == before {
@@ -192,10 +192,8 @@ impl Finder<'_> {
 
     fn add(&mut self, path: &Path, prefix: bool) -> Result<()> {
         if path != Path::new(STDIN) && self.is_in_output(path) {
-            return Err(Error::Usage(format!(
-                "{}: lies in the output directory, which the result is written to; choose another --output",
-                path.display()
-            )));
+            let reason = "lies in the output directory, which the result is written to; choose another `output`";
+            return Err(Error::bad_input(path, reason));
         }
         if path.is_dir() {
             let stem = path.canonicalize().ok().and_then(|full| full.file_name().map(|name| readable(name.as_ref())));
@@ -283,9 +281,8 @@ impl Finder<'_> {
     /// Copies what can be read only once.
     fn copy_stream(&self, path: &Path, is_stdin: bool) -> Result<PathBuf> {
         let Some(spool) = self.spool else {
-            let message =
-                format!("{}: can be read only once, so --dry-run would use it up; give a file", path.display());
-            return Err(Error::Usage(message));
+            let reason = "can be read only once, so `dry_run` would use it up; give a file";
+            return Err(Error::bad_input(path, reason));
         };
         let copy = spool.join(format!("input-{}", self.found.len()));
         let mut file = File::create(&copy).map_err(Error::io(&copy, "create"))?;

@@ -18,10 +18,8 @@ pub(crate) fn plain_text(path: &Path) -> Result<String> {
         Err(error) => {
             let at = error.utf8_error().valid_up_to();
             let line = error.as_bytes()[..at].iter().filter(|byte| **byte == b'\n').count() + 1;
-            Err(Error::Usage(format!(
-                "{}: line {line}: is no UTF-8 text (byte {at}); convert it, or unpack it if it is compressed",
-                path.display()
-            )))
+            let reason = format!("is not UTF-8 text (byte {at}); convert it, or unpack it if it is compressed");
+            Err(Error::bad_line(path, line as u64, reason))
         }
     }
 }
