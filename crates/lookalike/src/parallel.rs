@@ -257,7 +257,7 @@ mod tests {
                 Ok(())
             },
             || (),
-            |(), n| if Some(n) == fail_at { Err(Error::internal(n.to_string())) } else { Ok(n * n) },
+            |(), n| if Some(n) == fail_at { Err(Error::conflict("job", n.to_string())) } else { Ok(n * n) },
             |square| {
                 seen.push(square);
                 Ok(ControlFlow::Continue(()))
@@ -371,7 +371,7 @@ mod tests {
         for threads in [1, 3] {
             let (seen, result) = squares(threads, Some(500));
             assert_eq!(seen.len(), 500);
-            assert_eq!(result.map_err(|error| error.to_string()), Err("500".to_owned()));
+            assert_eq!(result.map_err(|error| error.to_string()), Err("`job`: 500".to_owned()));
         }
     }
 }
