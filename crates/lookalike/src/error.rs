@@ -152,14 +152,6 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// A Parquet file could not be read or written.
-    #[error("{}: {reason}", path.display())]
-    Parquet {
-        /// The file.
-        path: PathBuf,
-        /// What the Parquet library said.
-        reason: String,
-    },
     /// A record was unusable and `--strict` was given.
     #[error("{0}; stopped here because of `strict` (without it, the record is skipped and counted)")]
     Strict(SkippedRecord),
@@ -172,22 +164,6 @@ pub enum Error {
         source_name: String,
         /// The record whose text is different now.
         record: u64,
-    },
-    /// A directory that should hold a result does not, or the result is damaged.
-    #[error("{}: {reason}", path.display())]
-    BadResult {
-        /// The directory or file.
-        path: PathBuf,
-        /// What is wrong and what to do.
-        reason: String,
-    },
-    /// A part of an index cannot be used.
-    #[error("{}: {reason}", path.display())]
-    BadSegment {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong and what to do.
-        reason: String,
     },
     /// The memory ceiling is below what the pages need at the least.
     #[error("`memory` {} is too little: {pages} pages need at least {} (base + {bytes_per_page} bytes per page)", crate::size::format_bytes(*given), crate::size::format_bytes(*needed))]

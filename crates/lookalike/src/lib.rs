@@ -22,9 +22,9 @@ pub mod config;
 pub mod corpus_stats;
 pub mod error;
 pub mod evaluate;
-#[doc(hidden)]
-pub mod exercise;
 pub mod feature;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod index;
 pub mod job;
 pub mod kernel;

@@ -44,6 +44,19 @@ pub struct Capture {
     pub refers_to: Option<CaptureKeys>,
 }
 
+/// Where a page comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PageOrigin {
+    /// The input: what is cleaned.
+    Input,
+    /// The examples that seeded matching starts from.
+    Example,
+    /// Another corpus, which the input is held against.
+    OtherCorpus,
+    /// A row of an index, which has an id and a fingerprint, and no text.
+    IndexRow,
+}
+
 /// One page, as a reader hands it on.
 #[derive(Debug, Clone)]
 pub struct RawPage<'a> {

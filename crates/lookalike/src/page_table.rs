@@ -11,8 +11,8 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Result;
-use crate::page::{PageId, PageRange, PageVec, SourceId};
-use crate::read::{Source, Wanted, WantedRecord};
+use crate::page::{PageId, PageOrigin, PageRange, PageVec, SourceId};
+use crate::read::{Wanted, WantedRecord};
 use crate::spill::{Scratch, Spill};
 
 /// Memory a page takes through the whole run, with room for sorting: the columns below, the
@@ -24,6 +24,8 @@ const NO_STRING: u32 = u32::MAX;
 
 /// All pages of a run.
 pub struct PageTable {
+    /// Where pages come from: each row holds from its page on, up to the next row.
+    origins: Vec<(PageId, PageOrigin)>,
     source: PageVec<SourceId>,
     record: PageVec<u64>,
     offset: PageVec<u64>,
@@ -43,7 +45,9 @@ pub struct PageTable {
 
 /// One page's row, on its way into the table.
 pub struct NewPage<'a> {
-    /// Index of the source.
+    /// Where it comes from.
+    pub origin: PageOrigin,
+    /// Number of the source; rows of an index have one that no source has.
     pub source: SourceId,
     /// Number of the record.
     pub record: u64,
@@ -77,6 +81,7 @@ impl PageTable {
     #[must_use]
     pub fn new(directory: &Path, limit_bytes: usize) -> PageTable {
         PageTable {
+            origins: Vec::new(),
             source: PageVec::new(),
             record: PageVec::new(),
             offset: PageVec::new(),
@@ -120,6 +125,9 @@ impl PageTable {
     /// # Errors
     /// When the file of strings cannot be written.
     pub fn push(&mut self, page: &NewPage<'_>) -> Result<()> {
+        if self.origins.last().is_none_or(|last| last.1 != page.origin) {
+            self.origins.push((PageId::from_index(self.len()), page.origin));
+        }
         self.source.push(page.source);
         self.record.push(page.record);
         self.offset.push(page.offset.unwrap_or(NO_OFFSET));
@@ -180,11 +188,12 @@ impl PageTable {
         self.renamed.insert(page, id);
     }
 
-    /// Gives every page but the first of an id another one, `id@file:record`; returns how many.
+    /// Gives every page but the first of an id another one, `id@source:record`; returns how many. `name` says what
+    /// a source is called.
     ///
     /// # Errors
     /// When the file of strings cannot be read.
-    pub fn rename_repeated_ids(&mut self, sources: &[Source]) -> Result<u64> {
+    pub fn rename_repeated_ids<'n>(&mut self, name: impl Fn(SourceId) -> &'n str) -> Result<u64> {
         let mut scratch = Scratch::default();
         let mut hashes = Vec::with_capacity(self.len());
         for page in self.all() {
@@ -204,8 +213,7 @@ impl PageTable {
         renamed.sort_unstable();
         let mut taken = HashSet::new();
         for (page, id) in &renamed {
-            let source = &sources[self.source[*page].index()];
-            let mut new = format!("{id}@{}:{}", source.name, self.record[*page]);
+            let mut new = format!("{id}@{}:{}", name(self.source[*page]), self.record[*page]);
             let is_taken = |id: &str| hashes.binary_search_by_key(&xxh3_64(id.as_bytes()), |row| row.0).is_ok();
             while is_taken(&new) || taken.contains(&new) {
                 new.push('@');
@@ -263,6 +271,24 @@ impl PageTable {
         (self.len() - self.revisits.values().filter(|original| original.is_none()).count()) as u64
     }
 
+    /// Where a page comes from.
+    #[must_use]
+    pub fn origin(&self, page: PageId) -> PageOrigin {
+        self.origins[self.origins.partition_point(|row| row.0 <= page) - 1].1
+    }
+
+    /// Whether a page is part of the input, and not something that the input is compared with.
+    #[must_use]
+    pub fn is_input(&self, page: PageId) -> bool {
+        self.origin(page) == PageOrigin::Input
+    }
+
+    /// Whether every page is part of the input.
+    #[must_use]
+    pub fn is_all_input(&self) -> bool {
+        self.origins.iter().all(|row| row.1 == PageOrigin::Input)
+    }
+
     /// The record a page is.
     #[must_use]
     pub fn place(&self, page: PageId) -> WantedRecord {
@@ -294,8 +320,6 @@ impl PageTable {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::read::compression::Compression;
-    use crate::read::{Format, Location};
 
     #[test]
     fn a_revisit_has_the_words_of_its_original() {
@@ -305,7 +329,10 @@ mod tests {
             let strings = PageStrings { id: "x", url: None, title: None };
             let (tokens, identity) = (if record == 0 { 10 } else { 0 }, Some(u128::from(record)));
             let (source, offset, length, rank_key) = (SourceId::from_index(0), None, 1, None);
-            table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings }).unwrap();
+            let origin = PageOrigin::Input;
+            table
+                .push(&NewPage { origin, source, record, offset, length, tokens, identity, rank_key, strings })
+                .unwrap();
         }
         let page = PageId::new;
         table.set_revisit(page(1), Some(page(0)));
@@ -315,17 +342,28 @@ mod tests {
     }
 
     #[test]
+    fn pages_know_where_they_come_from() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut table = PageTable::new(directory.path(), 1 << 20);
+        use PageOrigin::{Example, IndexRow, Input};
+        let origins = [Input, Input, Example, IndexRow, IndexRow];
+        assert!(table.is_all_input());
+        for (record, origin) in (1..).zip(origins) {
+            let strings = PageStrings { id: "x", url: None, title: None };
+            let (source, offset, length, tokens) = (SourceId::from_index(0), None, 1, 1);
+            let (identity, rank_key) = (None, None);
+            table
+                .push(&NewPage { origin, source, record, offset, length, tokens, identity, rank_key, strings })
+                .unwrap();
+        }
+        let found: Vec<PageOrigin> = table.all().map(|page| table.origin(page)).collect();
+        assert_eq!(found, origins);
+        assert!(table.is_input(PageId::new(1)) && !table.is_input(PageId::new(2)) && !table.is_all_input());
+    }
+
+    #[test]
     fn repeated_ids_get_names_of_their_own() {
         let directory = tempfile::tempdir().unwrap();
-        let source = Source {
-            location: Location::File("a.jsonl".into()),
-            display: "a.jsonl".to_owned(),
-            name: "a.jsonl".to_owned(),
-            format: Format::JSONL,
-            compression: Compression::None,
-            by_member: false,
-            bytes: 0,
-        };
         // Also with strings on disk, and with a name that is already taken.
         for limit in [0, 1 << 20] {
             let mut table = PageTable::new(directory.path(), limit);
@@ -333,6 +371,7 @@ mod tests {
                 let strings = PageStrings { id, url: None, title: Some("t") };
                 table
                     .push(&NewPage {
+                        origin: PageOrigin::Input,
                         source: SourceId::from_index(0),
                         record,
                         offset: None,
@@ -345,7 +384,7 @@ mod tests {
                     .unwrap();
             }
             table.finish().unwrap();
-            assert_eq!(table.rename_repeated_ids(std::slice::from_ref(&source)).unwrap(), 2);
+            assert_eq!(table.rename_repeated_ids(|_| "a.jsonl").unwrap(), 2);
             let ids: Vec<String> = table.all().map(|page| table.id(page).unwrap()).collect();
             assert_eq!(ids, ["x", "y", "x@a.jsonl:3", "x@a.jsonl:5", "x@a.jsonl:5@"]);
             let mut scratch = Scratch::default();

@@ -54,17 +54,15 @@ impl WorkDir {
     pub fn open_for(files: Vec<&'static str>, output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
         let exists = output.exists();
         if exists && !output.is_dir() {
-            let reason = "exists and is not a directory; choose another `output`".to_owned();
-            return Err(Error::BadResult { path: output.to_path_buf(), reason });
+            return Err(Error::invalid("output", output.display(), "exists and is not a directory; choose another"));
         }
         let holds_result = exists && is_ours(output, &files)?;
         if exists && !holds_result && !force {
             return Err(Error::OutputNotOurs { path: output.to_path_buf() });
         }
         if exists && !holds_result && output.join(files::KEPT).exists() {
-            let reason =
-                "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another `output`";
-            return Err(Error::BadResult { path: output.to_path_buf(), reason: reason.to_owned() });
+            let expected = "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another";
+            return Err(Error::invalid("output", output.display(), expected));
         }
         let mut made: Vec<PathBuf> = output
             .ancestors()
@@ -210,7 +208,7 @@ mod tests {
         assert_eq!(fs::read(root.path().join("pages.jsonl")).unwrap(), b"precious");
         let other = tempfile::tempdir().unwrap();
         fs::create_dir(other.path().join("kept")).unwrap();
-        assert!(matches!(WorkDir::open(other.path(), true, false), Err(Error::BadResult { .. })));
+        assert!(matches!(WorkDir::open(other.path(), true, false), Err(Error::InvalidSetting { .. })));
     }
 
     #[test]

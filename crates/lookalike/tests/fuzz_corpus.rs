@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 
-use lookalike::exercise;
+use lookalike::fuzzing;
 use lookalike::read::Format;
 
 fn each(target: &str, run: impl Fn(Vec<u8>) -> usize) -> usize {
@@ -16,7 +16,7 @@ fn each(target: &str, run: impl Fn(Vec<u8>) -> usize) -> usize {
 }
 
 fn reader(target: &str, format: &str) -> usize {
-    each(target, |bytes| exercise::reader(format, bytes).unwrap_or(0))
+    each(target, |bytes| fuzzing::reader(format, bytes).unwrap_or(0))
 }
 
 #[test]
@@ -37,13 +37,13 @@ fn readers_survive_their_corpus_and_find_pages_in_it() {
 
 #[test]
 fn pages_and_responses_survive_their_corpus() {
-    assert!(each("html", |bytes| exercise::page(&bytes, None)) > 0);
-    assert!(each("http", |bytes| exercise::response(&bytes)) > 0);
+    assert!(each("html", |bytes| fuzzing::page(&bytes, None)) > 0);
+    assert!(each("http", |bytes| fuzzing::response(&bytes)) > 0);
 }
 
 #[test]
 fn segments_survive_their_corpus_and_whole_ones_find_rows() {
-    let found = each("segment", |bytes| exercise::segment(&bytes[1..], bytes[0] & 1 == 1));
+    let found = each("segment", |bytes| fuzzing::segment(&bytes[1..], bytes[0] & 1 == 1));
     assert!(found > 100, "{found}");
     // Every byte changed, behind checksums that fit.
     each("segment", |bytes| {
@@ -52,7 +52,7 @@ fn segments_survive_their_corpus_and_whole_ones_find_rows() {
             .step_by(7)
             .map(|at| {
                 changed[at] = changed[at].wrapping_mul(31).wrapping_add(at.to_le_bytes()[0]);
-                let found = exercise::segment(&changed[1..], true);
+                let found = fuzzing::segment(&changed[1..], true);
                 changed[at] = bytes[at];
                 found
             })
@@ -67,6 +67,6 @@ fn every_reader_survives_the_files_of_all_others() {
         for format in Format::all() {
             reader(target, format.name());
         }
-        each(target, |bytes| exercise::page(&bytes, Some("shift_jis")));
+        each(target, |bytes| fuzzing::page(&bytes, Some("shift_jis")));
     }
 }

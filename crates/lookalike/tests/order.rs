@@ -30,7 +30,7 @@ const ORDER: &[&[&str]] = &[
     &["refine"],
     &["transfer"],
     &["evaluate"],
-    &["exercise"],
+    &["fuzzing"],
 ];
 
 /// What still goes against the order. Nothing may be added.

@@ -15,7 +15,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::evaluate::method_run::temporary_directory;
 use crate::evaluate::metrics::wilson;
-use crate::page::{PageId, PageVec, ScoredPair};
+use crate::page::{PageId, PageOrigin, PageVec, ScoredPair};
 use crate::read::plain::plain_text;
 use crate::report::diff::differences::{Differences, classify};
 use crate::report::diff::{Piece, pieces};
@@ -88,7 +88,7 @@ impl Population {
             let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.pairs.site.site(url));
             sites.push(site.map(|site| xxh3_64(site.as_bytes())));
         }
-        let has_text = |page: PageId| !stored::is_index(&stored.sources[stored.pages.place(page).source.index()]);
+        let has_text = |page: PageId| stored.pages.origin(page) != PageOrigin::IndexRow;
         for (name, accepted) in [(files::PAIRS, true), (files::NEAR_MISSES, false)] {
             for pair in stored.ids.pairs(directory, name)? {
                 if !has_text(pair.left) || !has_text(pair.right) {

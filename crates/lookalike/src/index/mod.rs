@@ -34,7 +34,7 @@ pub use segment::packed::PackedShape;
 use segment::Segment;
 
 /// What fuzzing calls: any bytes as a segment.
-pub(crate) fn exercise(bytes: &[u8], sealed: bool) -> usize {
+pub(crate) fn try_segment(bytes: &[u8], sealed: bool) -> usize {
     let bytes = if sealed { segment::file::seal(bytes) } else { bytes.to_vec() };
     let Ok(segment) = Segment::in_memory(bytes) else { return 0 };
     let (mut scratch, mut hits, mut keys) = (segment::packed::ProbeScratch::default(), Vec::new(), Vec::new());

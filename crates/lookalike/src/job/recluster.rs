@@ -10,8 +10,6 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::cluster::components::smallest_ids;
-use crate::cluster::fates;
 use crate::cluster::identity::{IdentitySets, in_rank_order};
 use crate::cluster::rank::rank_key;
 use crate::config::{ClusterMode, Config, Keep};
@@ -24,10 +22,10 @@ use crate::page::{PageId, PageVec, SourceId};
 use crate::page_table::PageTable;
 use crate::plan::NEAR_MISS_SHARE;
 use crate::read::compression::Compression;
-use crate::read::{Corpus, Format, STDIN, Source, known_source};
+use crate::read::{Corpus, STDIN, Source, known_source};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
-use crate::report::stored::{self, StoredPages, StoredSummary, is_index};
+use crate::report::stored::{self, StoredPages, StoredSummary};
 use crate::report::{self, Earlier, Findings, OutputOptions, files, sinks};
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
@@ -88,9 +86,9 @@ fn again(
     loaded: StoredPages,
     corpus: &Corpus,
 ) -> Result<Outcome> {
-    let StoredPages { mut pages, first, ids, first_seed, .. } = loaded;
+    let StoredPages { mut pages, first, ids, .. } = loaded;
     pages.rank_keys = rank_keys(corpus, run.config, &pages, run.options.threads)?;
-    let ranks = run.ranks(&pages, &|page| pages.place(page).source.index() >= first_seed)?;
+    let ranks = run.ranks(&pages)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page]);
 
@@ -104,13 +102,9 @@ fn again(
     near_misses.sort_by_key(|pair| (pair.left, pair.right));
     let verified = Verified { pairs, near_misses, compared: stored.compared_pairs, capped: Vec::new() };
 
-    let (fates, component) = run.stage(Stage::Cluster, 0, |run| {
+    let groups = run.stage(Stage::Cluster, 0, |run| {
         let order = in_rank_order(&sets, &rank);
-        let chosen = run.assign(corpus, &pages, &sets, &order, &verified.pairs, Some(threshold))?;
-        Ok((
-            fates(&sets, &chosen, &pages.tokens, run.config.pairs.min_tokens),
-            smallest_ids(&pages, &sets, &verified.pairs)?,
-        ))
+        run.group(corpus, &pages, &sets, &order, &verified.pairs, Some(threshold))
     })?;
     // A stricter threshold gives no page another counterpart: it keeps its own, or is kept.
     let against_names = ids.against_names(directory)?;
@@ -119,12 +113,11 @@ fn again(
         config: run.config,
         plan: run.plan,
         reading: corpus,
-        first_seed,
         pages: &pages,
         sets: &sets,
         verified: &verified,
-        fates: &fates,
-        component: &component,
+        fates: &groups.fates,
+        component: &groups.component,
         candidates: stored.candidate_pairs,
         candidate_pages: stored.candidate_pages,
         collisions: None,
@@ -169,13 +162,10 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
     let files: HashMap<&str, _> = stored.files.iter().map(|file| (file.source.as_str(), file)).collect();
     let mut sources = Vec::new();
     for (index, display) in stored_pages.sources.iter().enumerate() {
+        let origin = stored_pages.pages.origin(stored_pages.pages.pages_of(SourceId::from_index(index)).start());
         if display == STDIN {
             let reason = "this result was made from standard input, which cannot be read again; run the whole job with the new threshold";
             return Err(Error::conflict("threshold", reason));
-        }
-        if is_index(display) {
-            sources.push(Source::in_memory(display, Vec::new(), Some(Format::JSONL))?);
-            continue;
         }
         let (source, bytes) = match files.get(display.as_str()) {
             Some(file) => (known_source(display, &file.name, Some(file.format))?, Some(file.bytes)),
@@ -189,10 +179,10 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
             }
         };
         if bytes.is_some_and(|bytes| bytes != source.bytes) {
-            let reason = "is not the file it was when this result was made; run lookalike dedup again".to_owned();
-            return Err(Error::BadResult { path: source.path(), reason });
+            let reason = "is not the file it was when this result was made; run lookalike dedup again";
+            return Err(Error::corrupt(&source.path(), reason));
         }
-        sources.push(source);
+        sources.push(source.with_origin(origin));
     }
     Ok(sources)
 }
@@ -230,10 +220,8 @@ fn count_skipped(directory: &Path) -> Result<Skipped> {
     let text = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
     let mut skipped = Skipped::default();
     for line in text.lines() {
-        let record: SkippedRecord = serde_json::from_str(line).map_err(|error| Error::BadResult {
-            path: path.clone(),
-            reason: format!("cannot be understood: {error}"),
-        })?;
+        let record: SkippedRecord = serde_json::from_str(line)
+            .map_err(|error| Error::corrupt(&path, format!("cannot be understood: {error}")))?;
         skipped.count(&record);
     }
     Ok(skipped)

@@ -17,6 +17,7 @@ pub(crate) mod stored;
 pub mod summary;
 pub mod table;
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
@@ -26,7 +27,7 @@ use crate::cluster::identity::IdentitySets;
 use crate::config::Config;
 use crate::error::Result;
 use crate::observe::Observer;
-use crate::page::{PageId, PageVec};
+use crate::page::{PageId, PageOrigin, PageVec};
 use crate::page_table::PageTable;
 use crate::plan::Plan;
 use crate::read::Corpus;
@@ -43,8 +44,6 @@ pub struct Findings<'a> {
     pub plan: &'a Plan,
     /// The sources.
     pub reading: &'a Corpus,
-    /// Sources from this one on are examples, and not part of what is cleaned.
-    pub first_seed: usize,
     /// The pages.
     pub pages: &'a PageTable,
     /// Identity sets.
@@ -115,6 +114,14 @@ pub struct Earlier {
 }
 
 impl Findings<'_> {
+    /// The source of a page, as its path was given; for a row of an index that is the index.
+    pub(crate) fn source_path(&self, page: PageId) -> Cow<'_, str> {
+        match (self.pages.origin(page), self.against) {
+            (PageOrigin::IndexRow, Some((index, _))) => index.to_string_lossy(),
+            _ => Cow::Borrowed(&self.reading.source(self.pages.place(page).source).display),
+        }
+    }
+
     /// Groups of two pages or more by their kept page, largest first.
     #[must_use]
     pub fn cluster_sizes(&self) -> Vec<(PageId, u64)> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
-use crate::page::{Kind, PageId, SourceId};
+use crate::page::{Kind, PageId, PageOrigin, SourceId};
 use crate::plan::Plan;
 use crate::plan::layout::Layout;
 use crate::read::{Format, Source};
@@ -226,9 +226,7 @@ impl Summary {
     pub(super) fn new(findings: &Findings<'_>) -> Result<Summary> {
         let pages = findings.pages;
         let mut kinds: BTreeMap<&'static str, u64> = Kind::ALL.iter().map(|kind| (kind.name(), 0)).collect();
-        // Examples are not part of what is cleaned.
-        let first_seed = pages.pages_of(SourceId::from_index(findings.first_seed)).start();
-        let of_input = || findings.fates.by_page().take(first_seed.index());
+        let of_input = || findings.fates.by_page().filter(|(page, _)| pages.is_input(*page));
         for (_, fate) in of_input().filter(|(page, _)| pages.is_page(*page)) {
             *kinds.entry(fate.kind.name()).or_default() += 1;
         }
@@ -316,7 +314,8 @@ fn is_zero(count: &u64) -> bool {
 }
 
 fn seeds(findings: &Findings<'_>) -> Vec<String> {
-    findings.reading.sources[findings.first_seed..].iter().map(|source| source.display.clone()).collect()
+    let others = findings.reading.sources.iter().filter(|source| source.origin != PageOrigin::Input);
+    others.map(|source| source.display.clone()).collect()
 }
 
 fn source_files(findings: &Findings<'_>) -> Vec<SourceFile> {

@@ -10,9 +10,9 @@ use std::path::Path;
 use crate::config::{Config, FingerprintConfig};
 use crate::error::{Error, Result};
 use crate::index::{FingerprintOrigin, Index, OpenOptions};
-use crate::page::{PageId, ScoredPair, SourceId};
+use crate::page::{PageId, PageOrigin, ScoredPair, SourceId};
 use crate::page_table::PageTable;
-use crate::read::{Format, Source, known_source};
+use crate::read::{Corpus, Source, known_source};
 use crate::report::{files, stored};
 use crate::sketch::simhash::cosine_of_distance;
 
@@ -20,8 +20,8 @@ use crate::sketch::simhash::cosine_of_distance;
 pub(crate) enum Against {
     /// A result: its kept pages, and what they are called there, source by source.
     Pages(Vec<(Source, Vec<Theirs>)>),
-    /// An index, and the source that stands for it.
-    Index(Box<Index>, Source),
+    /// An index, and its path as it was given.
+    Index(Box<Index>, String),
 }
 
 /// A kept page of a result.
@@ -69,11 +69,12 @@ impl Against {
         for (number, display) in stored.sources.iter().enumerate() {
             let mut ids = Vec::new();
             let is_kept = |page: PageId| kept.get(page) == Some(&page) && !stored.pages.is_revisit(page);
-            for page in stored.pages.pages_of(SourceId::from_index(number)).filter(|&page| is_kept(page)) {
+            let own = stored.pages.pages_of(SourceId::from_index(number)).filter(|&page| stored.pages.is_input(page));
+            for page in own.filter(|&page| is_kept(page)) {
                 let tokens = reads_alike.then(|| stored.pages.tokens[page]);
                 ids.push(Theirs { id: stored.pages.id(page)?, tokens });
             }
-            if ids.is_empty() || number >= stored.first_seed {
+            if ids.is_empty() {
                 continue;
             }
             // Files of many pages were copied without what was dropped; files of one page stand where they stood.
@@ -84,7 +85,7 @@ impl Against {
                 }
                 None => known_source(display, display, summary.config.read.format)?,
             };
-            sources.push((source, ids));
+            sources.push((source.with_origin(PageOrigin::OtherCorpus), ids));
         }
         Ok(Against::Pages(sources))
     }
@@ -103,15 +104,23 @@ impl Against {
         if let Some(complaint) = complaint {
             return Err(Error::conflict("against", format!("{}: {complaint}", path.display())));
         }
-        let source = Source::in_memory(&path.to_string_lossy(), Vec::new(), Some(Format::JSONL))?;
-        Ok(Against::Index(Box::new(index), source))
+        Ok(Against::Index(Box::new(index), path.to_string_lossy().into_owned()))
     }
 
     /// The sources that are read behind the input.
     pub(super) fn sources(&self) -> Vec<Source> {
         match self {
             Against::Pages(sources) => sources.iter().map(|row| row.0.clone()).collect(),
-            Against::Index(_, source) => vec![source.clone()],
+            Against::Index(..) => Vec::new(),
+        }
+    }
+
+    /// What a source is called: rows of an index have the index as theirs.
+    pub(super) fn source_name<'a>(this: Option<&'a Against>, corpus: &'a Corpus, source: SourceId) -> &'a str {
+        match (corpus.sources.get(source.index()), this) {
+            (Some(source), _) => &source.name,
+            (None, Some(Against::Index(_, path))) => path,
+            (None, _) => "",
         }
     }
 
@@ -123,12 +132,13 @@ impl Against {
     }
 
     /// Gives the pages of the other corpus the names that they have there; returns these names.
-    pub(super) fn name_pages(&self, pages: &mut PageTable, first_source: usize) -> Result<HashMap<PageId, String>> {
+    pub(super) fn name_pages(&self, corpus: &Corpus, pages: &mut PageTable) -> Result<HashMap<PageId, String>> {
         let mut names = HashMap::new();
+        let numbers = (0..).map(SourceId::from_index).zip(&corpus.sources);
+        let numbers = numbers.filter(|(_, source)| source.origin == PageOrigin::OtherCorpus).map(|(number, _)| number);
         match self {
             Against::Pages(sources) => {
-                for (at, (source, ids)) in sources.iter().enumerate() {
-                    let number = SourceId::from_index(first_source + at);
+                for (number, (source, ids)) in numbers.zip(sources) {
                     // Revisits have no text of their own, and were not counted among the kept.
                     let is_counted = |page: PageId| pages.is_page(page) && !pages.is_revisit(page);
                     let here: Vec<PageId> = pages.pages_of(number).filter(|&page| is_counted(page)).collect();
@@ -138,7 +148,7 @@ impl Against {
                             here.len(),
                             ids.len()
                         );
-                        return Err(Error::BadResult { path: source.path(), reason });
+                        return Err(Error::corrupt(&source.path(), reason));
                     }
                     for (page, theirs) in here.into_iter().zip(ids) {
                         if theirs.tokens.is_some_and(|tokens| tokens != pages.tokens[page]) {
@@ -146,7 +156,7 @@ impl Against {
                                 "'{}' is not the page it was when that result was made; make it again",
                                 theirs.id
                             );
-                            return Err(Error::BadResult { path: source.path(), reason });
+                            return Err(Error::corrupt(&source.path(), reason));
                         }
                         names.insert(page, theirs.id.clone());
                     }
@@ -154,7 +164,7 @@ impl Against {
                 names.iter().for_each(|(&page, name)| pages.rename(page, name.clone()));
             }
             Against::Index(..) => {
-                for page in pages.pages_of(SourceId::from_index(first_source)) {
+                for page in pages.all().filter(|&page| pages.origin(page) == PageOrigin::IndexRow) {
                     names.insert(page, pages.id(page)?);
                 }
             }

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use crate::candidate::band_join::Candidates;
-use crate::cluster::components::Components;
+use crate::cluster::components::{Components, smallest_ids};
 use crate::cluster::identity::IdentitySets;
-use crate::cluster::{ClusterMode, Direction, Link, components, star};
+use crate::cluster::{ClusterMode, Direction, Fate, Link, components, fates, star};
 use crate::error::Result;
 use crate::job::dedup::Run;
 use crate::page::{PageId, PageVec, ScoredPair};
@@ -18,6 +18,13 @@ use crate::verify::{self, Verified};
 
 /// Rounds in which members of crowds are compared with the pages that their leaders were dropped for.
 const ROUNDS: usize = 32;
+
+/// What became of each page.
+pub(crate) struct Groups {
+    pub(crate) fates: PageVec<Fate>,
+    /// For each page the page with the smallest id in its component.
+    pub(crate) component: PageVec<PageId>,
+}
 
 impl Run<'_> {
     /// In a crowd, members are compared with its leaders only, and others with one of its members. Where
@@ -69,9 +76,24 @@ impl Run<'_> {
         Ok(())
     }
 
+    /// Groups by verified pairs; those count from `threshold` on, where it is not the method's own.
+    pub(crate) fn group(
+        &self,
+        corpus: &Corpus,
+        pages: &PageTable,
+        sets: &IdentitySets,
+        order: &[PageId],
+        pairs: &[ScoredPair],
+        threshold: Option<f64>,
+    ) -> Result<Groups> {
+        let chosen = self.assign(corpus, pages, sets, order, pairs, threshold)?;
+        let fates = fates(sets, &chosen, &pages.tokens, self.config.pairs.min_tokens);
+        Ok(Groups { fates, component: smallest_ids(pages, sets, pairs)? })
+    }
+
     /// For every set the set that is kept in its place. Pairs count from `threshold` on, where it is
     /// not the method's own.
-    pub(crate) fn assign(
+    fn assign(
         &self,
         corpus: &Corpus,
         pages: &PageTable,

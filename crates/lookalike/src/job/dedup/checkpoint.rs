@@ -169,7 +169,7 @@ fn key(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> String {
 }
 
 fn broken(path: &Path, reason: &str) -> Error {
-    Error::BadResult { path: path.to_path_buf(), reason: format!("cannot be used ({reason}); run without `resume`") }
+    Error::corrupt(path, format!("cannot be used ({reason}); run without `resume`"))
 }
 
 /// Reads a file entry by entry.

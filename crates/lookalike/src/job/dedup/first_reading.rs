@@ -13,11 +13,12 @@ use crate::job::dedup::Run;
 use crate::job::dedup::against::{Against, IndexMatch};
 use crate::job::dedup::checkpoint::Checkpoints;
 use crate::job::dedup::sketched_batch::SketchedBatch;
-use crate::page::{PageId, SourceId};
+use crate::page::{PageId, PageOrigin, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::parallel::Event;
 use crate::read::{Captures, Corpus, NotAPage, Unit, UnitEnd};
-use crate::report::skipped::SkippedLog;
+use crate::report::files;
+use crate::report::skipped::{Skipped, SkippedLog};
 use crate::sketch::page_sets::PageSets;
 use crate::sketcher::Sketcher;
 use crate::spill::Spill;
@@ -37,11 +38,50 @@ pub(super) struct Sketched {
     pub(super) scopes: BTreeMap<String, u64>,
     /// Pages that are near a row of an index.
     pub(super) index_matches: Vec<IndexMatch>,
+    /// Pages that got another id because theirs was taken.
+    pub(super) repeated_ids: u64,
+    /// What pages of another corpus are called there.
+    pub(super) against_names: HashMap<PageId, String>,
+    /// Records that could not be used.
+    pub(super) skipped: Skipped,
+}
+
+impl Sketched {
+    /// Whether any column is on disk.
+    pub(super) fn is_spilled(&self) -> bool {
+        self.columns.iter().any(Spill::is_spilled)
+    }
+
+    /// Frees what only the search and the comparison need.
+    pub(super) fn free_sketches(&mut self) {
+        self.columns.clear();
+        self.sets = None;
+    }
 }
 
 impl Run<'_> {
-    /// Reads every page once.
-    pub(super) fn sketch_pages(&self, corpus: &Corpus, skipped: &mut SkippedLog) -> Result<Sketched> {
+    /// Reads every page once, and names it.
+    pub(super) fn read(&self, corpus: &Corpus) -> Result<Sketched> {
+        let mut skipped = SkippedLog::create(&self.work.path().join(files::SKIPPED), self.options.strict)?;
+        for problem in &corpus.problems {
+            self.observer.skipped(problem);
+            skipped.add(problem)?;
+        }
+        let mut sketched = self.sketch_pages(corpus, &mut skipped)?;
+        sketched.skipped = skipped.finish()?;
+        if sketched.pages.page_count() == 0 {
+            return Err(corpus.no_pages(&self.options.inputs, &sketched.skipped.examples));
+        }
+        self.check_policy(&sketched.pages)?;
+        if let Some(against) = self.against {
+            sketched.against_names = against.name_pages(corpus, &mut sketched.pages)?;
+        }
+        let name = |source: SourceId| Against::source_name(self.against, corpus, source);
+        sketched.repeated_ids = sketched.pages.rename_repeated_ids(name)?;
+        Ok(sketched)
+    }
+
+    fn sketch_pages(&self, corpus: &Corpus, skipped: &mut SkippedLog) -> Result<Sketched> {
         let work = self.work.path();
         let is_exact_only = self.config.pairs.exact_only;
         let count = if is_exact_only { 0 } else { self.plan.columns().columns() };
@@ -63,6 +103,9 @@ impl Run<'_> {
                 passed_over: BTreeMap::new(),
                 scopes: BTreeMap::new(),
                 index_matches: Vec::new(),
+                repeated_ids: 0,
+                against_names: HashMap::new(),
+                skipped: Skipped::default(),
             },
             near_rows: Vec::new(),
         };
@@ -210,6 +253,7 @@ impl Assembler<'_> {
             let url = row.url_bytes.map(&mut take);
             let title = row.title_bytes.map(&mut take);
             table.pages.push(&NewPage {
+                origin: self.corpus.source(row.source).origin,
                 source: row.source,
                 record,
                 offset: row.offset,
@@ -234,7 +278,7 @@ impl Assembler<'_> {
         if self.near_rows.is_empty() {
             return Ok(());
         }
-        let source = SourceId::from_index(self.corpus.sources.len() - 1);
+        let source = SourceId::from_index(self.corpus.sources.len());
         let table = &mut self.sketched;
         let mut places: HashMap<String, PageId> = HashMap::new();
         for (page, id, distance) in std::mem::take(&mut self.near_rows) {
@@ -243,6 +287,7 @@ impl Assembler<'_> {
                 None => {
                     let row = PageId::from_index(table.pages.len());
                     table.pages.push(&NewPage {
+                        origin: PageOrigin::IndexRow,
                         source,
                         record: places.len() as u64 + 1,
                         offset: None,

@@ -3,13 +3,14 @@
 use crate::candidate::band_join::{BandJoin, Candidates};
 use crate::candidate::hamming_join::join_design;
 use crate::candidate::inverted::{self, Collisions, Members, Sharing};
-use crate::candidate::matching::{MatchingPlan, match_in_order};
+use crate::candidate::matching::{MatchingPlan, match_in_order, seeded_order_key};
 use crate::candidate::pair_filter::PairFilter;
-use crate::cluster::identity::IdentitySets;
+use crate::cluster::identity::{IdentitySets, in_rank_order};
+use crate::cluster::rank::Ranks;
 use crate::error::{Error, Result};
 use crate::job::dedup::first_reading::Sketched;
 use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, Run};
-use crate::page::PageId;
+use crate::page::{PageId, PageVec};
 use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::plan::{BitSearch, Search};
 use crate::size::format_bytes;
@@ -17,17 +18,74 @@ use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::spill::{Scratch, Spill};
 use crate::verify::{self, Verified};
 
-/// What the search found, and how.
-#[derive(Default)]
+/// Who is the same page, who comes first, and who is worth comparing.
 pub(super) struct Searched {
+    ranks: Ranks,
+    /// Pages with the same token sequence.
+    pub(super) sets: IdentitySets,
+    /// The sets in the order of their best-ranked pages.
+    pub(super) order: Vec<PageId>,
     pub(super) candidates: Candidates,
+    /// Every page of them, ascending.
+    pub(super) candidate_pages: Vec<PageId>,
     /// Of the inverted index, if there was one.
     pub(super) collisions: Option<Collisions>,
     /// Tables of bits, if there were any, and the distance to which they miss nothing.
     pub(super) tables: Option<(usize, u32)>,
 }
 
+impl Searched {
+    /// The rank of a page's identity set.
+    pub(super) fn rank(&self, page: PageId) -> u32 {
+        self.ranks.of(self.sets.best[page])
+    }
+}
+
+/// Candidates, and how they were found.
+#[derive(Default)]
+struct Joined {
+    candidates: Candidates,
+    collisions: Option<Collisions>,
+    tables: Option<(usize, u32)>,
+}
+
 impl Run<'_> {
+    /// Ranks pages, finds equal ones, and pairs that are worth comparing.
+    pub(super) fn search(&self, sketched: &Sketched) -> Result<Searched> {
+        let pages = &sketched.pages;
+        let ranks = self.ranks(pages)?;
+        let sets =
+            IdentitySets::new(&pages.identity, &pages.tokens, &|page| !pages.is_revisit(page), &|page| ranks.of(page));
+        let rank = |page: PageId| ranks.of(sets.best[page]);
+        let order = in_rank_order(&sets, &rank);
+        let joined = if self.plan.matches_in_order() || self.config.pairs.exact_only {
+            Joined::default()
+        } else {
+            self.candidates(sketched, &sets, &rank)?
+        };
+        let Joined { candidates, collisions, tables } = joined;
+        let candidate_pages = candidates.pages();
+        Ok(Searched { ranks, sets, order, candidates, candidate_pages, collisions, tables })
+    }
+
+    /// The order of preference: that of the keep policy, or the one that pages are matched in. What is not of the
+    /// input is kept before anything that is; revisits come last.
+    pub(crate) fn ranks(&self, pages: &PageTable) -> Result<Ranks> {
+        if !self.plan.matches_in_order() {
+            if pages.is_all_input() && pages.revisits().next().is_none() {
+                return Ok(Ranks::new(&pages.rank_keys));
+            }
+            let class = |page: PageId| if pages.is_input(page) { 1 + u8::from(pages.is_revisit(page)) } else { 0 };
+            return Ok(Ranks::in_classes(&pages.rank_keys, &pages.all().map(class).collect()));
+        }
+        let mut keys = PageVec::new();
+        for page in pages.all() {
+            let key = seeded_order_key(&pages.id(page)?, self.plan.seed);
+            keys.push((pages.is_input(page), pages.is_revisit(page), key));
+        }
+        Ok(Ranks::by_key(&keys))
+    }
+
     /// Whether a page stands for its identity set and is long enough to be compared.
     fn takes_part(&self, sketched: &Sketched, sets: &IdentitySets, page: PageId) -> bool {
         sets.is_first(page)
@@ -36,15 +94,12 @@ impl Run<'_> {
     }
 
     /// Candidate pairs.
-    pub(super) fn search(
+    fn candidates(
         &self,
         sketched: &Sketched,
         sets: &IdentitySets,
         rank: &(dyn Fn(PageId) -> u32 + Sync),
-    ) -> Result<Searched> {
-        if self.config.pairs.exact_only {
-            return Ok(Searched::default());
-        }
+    ) -> Result<Joined> {
         match (&self.plan.search, &sketched.sets) {
             (Search::Features { threshold, size_filter }, Some(page_sets)) => {
                 let pages = &sketched.pages;
@@ -62,14 +117,14 @@ impl Run<'_> {
                 let group = |page: PageId| groups.as_ref().map_or(0, |groups| groups[page.index()]);
                 let who = Members { pages: &members, rank, group: &group, is_wanted: &is_wanted };
                 let (candidates, collisions) = inverted::join(page_sets, who, sharing)?;
-                Ok(Searched { candidates, collisions: size_filter.then_some(collisions), tables: None })
+                Ok(Joined { candidates, collisions: size_filter.then_some(collisions), tables: None })
             }
             _ => self.join_columns(sketched, sets),
         }
     }
 
     /// Pages that share a band or a part of their bits.
-    fn join_columns(&self, sketched: &Sketched, sets: &IdentitySets) -> Result<Searched> {
+    fn join_columns(&self, sketched: &Sketched, sets: &IdentitySets) -> Result<Joined> {
         let pages = &sketched.pages;
         let layout = self.plan.columns();
         let takes_part = |page: PageId| self.takes_part(sketched, sets, page);
@@ -115,7 +170,7 @@ impl Run<'_> {
                 join.add(layout.bands + number, (0..pages.len()).map(key));
             }
         }
-        Ok(Searched {
+        Ok(Joined {
             candidates: join.finish(),
             collisions: None,
             tables: tables.map(|design| (design.tables().len(), design.radius())),
@@ -165,13 +220,13 @@ impl Run<'_> {
         Err(Error::invalid("memory", format_bytes(self.options.memory_bytes), expected))
     }
 
-    /// Pages matched one after the other in `order`; the first `seeds` of them are examples.
+    /// Pages matched one after the other in their order, examples first.
     pub(super) fn match_pages(
         &self,
         sketched: &Sketched,
-        order: &[PageId],
-        seeds: usize,
+        searched: &Searched,
     ) -> Result<(Verified, Option<Collisions>)> {
+        let order = searched.order.as_slice();
         let (Some(sets), Search::Features { threshold, size_filter }) = (&sketched.sets, &self.plan.search) else {
             return Err(Error::internal("pages are matched in order by features that were not kept"));
         };
@@ -186,7 +241,7 @@ impl Run<'_> {
             guess: self.plan.guess,
             index_duplicates: self.plan.index_duplicates,
             size_filter: *size_filter,
-            seeds: order[..seeds].iter().filter(|&&page| is_member(page)).count(),
+            seeds: members.iter().filter(|&&page| !pages.is_input(searched.sets.best[page])).count(),
         };
         let mut scratch = PairScratch::default();
         let mut compared = 0;

@@ -22,6 +22,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
+use crate::page::PageOrigin;
 use crate::read::format::{Format, is_no_page};
 use crate::read::source::compression::Compression;
 use crate::read::source::file::Location;
@@ -36,6 +37,8 @@ pub const STDIN: &str = "-";
 /// One file to read.
 #[derive(Debug, Clone)]
 pub struct Source {
+    /// What its pages are read for.
+    pub origin: PageOrigin,
     /// Where its bytes are.
     pub location: Location,
     /// Its name in the output files: the path as it was given.
@@ -63,6 +66,12 @@ impl Source {
     #[must_use]
     pub fn path(&self) -> PathBuf {
         PathBuf::from(&self.display)
+    }
+
+    /// The same source, read for another reason.
+    #[must_use]
+    pub fn with_origin(self, origin: PageOrigin) -> Source {
+        Source { origin, ..self }
     }
 
     /// Whether two sources are the same file.
@@ -364,7 +373,8 @@ fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut Sources) -> R
         name = format!("{name}.{}{}", format.name(), compression.ending());
     }
     let bytes = location.size().map_err(Error::io(Path::new(&display), "read"))?;
-    let mut source = Source { display, name, location, format, compression, by_member: false, bytes };
+    let mut source =
+        Source { origin: PageOrigin::Input, display, name, location, format, compression, by_member: false, bytes };
     source.by_member = format.members().is_some_and(|members| members.is_by_member(&source));
     sources.list.push(source);
     Ok(())
@@ -387,9 +397,8 @@ pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result
         }
     }
     if !path.is_file() {
-        let reason =
-            "was read by the run that made this result and is not there now; run this from the same folder".to_owned();
-        return Err(Error::BadResult { path, reason });
+        let reason = "was read by the run that made this result and is not there now; run this from the same folder";
+        return Err(Error::corrupt(&path, reason));
     }
     let mut sources = Sources::default();
     let location = Location::File(path.clone());

@@ -67,6 +67,7 @@ fn inside(path: &Path) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::page::PageOrigin;
     use crate::read::source::compression::Compression;
     use crate::read::{Format, Location};
 
@@ -74,6 +75,7 @@ mod tests {
         let mut list: Vec<Source> = sources
             .iter()
             .map(|(display, name)| Source {
+                origin: PageOrigin::Input,
                 location: Location::File((*display).into()),
                 display: (*display).to_owned(),
                 name: (*name).to_owned(),

@@ -15,7 +15,7 @@ use parquet::arrow::arrow_writer::{ArrowWriter, ArrowWriterOptions};
 use parquet::file::properties::WriterProperties;
 
 use crate::error::{Error, Result};
-use crate::page::{PageId, SourceId};
+use crate::page::{PageId, PageOrigin, SourceId};
 use crate::read::compression::Compression;
 use crate::read::{Chunks, Input, Keeping, Source, guarded, open_parquet as open_file};
 use crate::report::sinks::{Sink, SinkContext, kept_crawl};
@@ -37,9 +37,8 @@ impl Sink for Kept {
 fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> Result<()> {
     fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
     let mut list = String::new();
-    // Examples are not part of what is cleaned.
-    for (index, source) in findings.reading.sources[..findings.first_seed].iter().enumerate() {
-        let index = SourceId::from_index(index);
+    let sources = (0..).map(SourceId::from_index).zip(&findings.reading.sources);
+    for (index, source) in sources.filter(|(_, source)| source.origin == PageOrigin::Input) {
         let pages = findings.pages.pages_of(index);
         let is_kept = |page: PageId| findings.fates[page].keeps(page);
         let target = target(directory, source);

@@ -41,7 +41,7 @@ impl Sink for Pages {
             let place = pages.place(page);
             table.push(&[
                 Cell::Text(Some(strings.id)),
-                Cell::Text(Some(&findings.reading.source(place.source).display)),
+                Cell::Text(Some(&findings.source_path(page))),
                 Cell::Whole(Some(place.record)),
                 Cell::Whole(place.offset),
                 Cell::Whole(Some(place.length)),

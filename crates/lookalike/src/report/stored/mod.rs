@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::config::{Config, ConfigV1};
 use crate::error::{Error, Result};
-use crate::page::{PageId, PageVec, ScoredPair, SourceId};
+use crate::page::{PageId, PageOrigin, PageVec, ScoredPair, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::report::files::{self, TableFiles};
 use crate::report::summary::{
@@ -52,17 +52,15 @@ pub(crate) struct StoredSummary {
 }
 
 /// Whether a source of a result is an index, which has no texts.
-pub(crate) fn is_index(display: &str) -> bool {
+fn is_index(display: &str) -> bool {
     Path::new(display).join("manifest.json").exists()
 }
 
 /// The pages of a result.
 pub(crate) struct StoredPages {
     pub(crate) pages: PageTable,
-    /// The sources' names, by index.
+    /// The sources' names, by index; rows of an index have a number that none of them has.
     pub(crate) sources: Vec<String>,
-    /// Sources from this one on are examples, or another corpus.
-    pub(crate) first_seed: usize,
     /// For each page the first of its identity set.
     pub(crate) first: PageVec<PageId>,
     pub(crate) ids: PageIds,
@@ -123,11 +121,11 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
     let mut stored = StoredPages {
         pages: PageTable::new(work, limit_bytes),
         sources: Vec::new(),
-        first_seed: usize::MAX,
         first: PageVec::new(),
         ids: PageIds::default(),
     };
-    let input_pages = summary(directory)?.pages;
+    let summary = summary(directory)?;
+    let index = summary.against.as_ref().map(|against| against.path.as_str()).filter(|path| is_index(path));
     let mut identities: Vec<String> = Vec::new();
     let mut revisits: Vec<(PageId, String)> = Vec::new();
     for_each_batch(&directory.join(files::PAGES.parquet), |batch| {
@@ -138,15 +136,23 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         // Results of the first version have no such column.
         let revisit_of = text(batch, "revisit_of").ok();
         for row in 0..batch.num_rows() {
-            let is_first_seed = stored.pages.len() as u64 == input_pages;
-            if is_first_seed {
-                stored.first_seed = stored.sources.len();
-            }
+            let page = PageId::from_index(stored.pages.len());
+            let origin = if (page.index() as u64) < summary.pages {
+                PageOrigin::Input
+            } else if index == Some(source.value(row)) {
+                PageOrigin::IndexRow
+            } else if summary.against.is_some() {
+                PageOrigin::OtherCorpus
+            } else {
+                PageOrigin::Example
+            };
             // A file can be part of the input and of what it is held against.
-            if is_first_seed || stored.sources.last().is_none_or(|last| last != source.value(row)) {
+            let is_next = page.index() as u64 == summary.pages
+                || stored.sources.last().is_none_or(|last| last != source.value(row));
+            if is_next && origin != PageOrigin::IndexRow {
                 stored.sources.push(source.value(row).to_owned());
             }
-            let page = PageId::from_index(stored.pages.len());
+            let number = stored.sources.len() - usize::from(origin != PageOrigin::IndexRow);
             stored.ids.0.insert(id.value(row).to_owned(), page);
             identities.push(identity.value(row).to_owned());
             let optional =
@@ -154,7 +160,8 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
             let (url, title) = (optional(url), optional(title));
             revisits.extend(revisit_of.and_then(optional).map(|original| (page, original)));
             stored.pages.push(&NewPage {
-                source: SourceId::from_index(stored.sources.len() - 1),
+                origin,
+                source: SourceId::from_index(number),
                 record: record.value(row),
                 offset: offset.is_valid(row).then(|| offset.value(row)),
                 length: length.value(row),
@@ -167,7 +174,6 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         Ok(())
     })?;
     stored.pages.finish()?;
-    stored.first_seed = stored.first_seed.min(stored.sources.len());
     for (page, original) in revisits {
         let original = stored.ids.page(&original, directory)?;
         stored.pages.set_revisit(page, Some(original));

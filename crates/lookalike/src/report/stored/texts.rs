@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use crate::error::{Error, Result};
-use crate::page::{PageId, RawPage, SourceId};
+use crate::page::{PageId, PageOrigin, RawPage, SourceId};
 use crate::read::{Corpus, Source, known_source};
 use crate::report::stored::{StoredPages, StoredSummary};
 use crate::sketcher::Sketcher;
@@ -15,6 +15,10 @@ fn sources(stored: &StoredPages, summary: &StoredSummary, pages: &[PageId]) -> R
     let mut found = HashMap::new();
     for &page in pages {
         let place = stored.pages.place(page);
+        if stored.pages.origin(page) == PageOrigin::IndexRow {
+            let reason = format!("'{}' is a row of an index, which has no text to read", stored.pages.id(page)?);
+            return Err(Error::conflict("in", reason));
+        }
         if let std::collections::hash_map::Entry::Vacant(entry) = found.entry(place.source) {
             let display = &stored.sources[place.source.index()];
             let format = files.get(display.as_str()).copied().or(summary.config.read.format);

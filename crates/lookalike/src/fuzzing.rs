@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
 use crate::error::Result;
-use crate::page::{RawPage, SourceId};
+use crate::page::{PageOrigin, RawPage, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::read::{Corpus, Format, ReadConfig, Source, Wanted};
 use crate::text::{PageReader, Scope, TextOptions};
@@ -43,7 +43,17 @@ fn pages(corpus: &Corpus, wanted: Option<&Wanted>, mut table: Option<&mut PageTa
         if let Some(table) = &mut table {
             let strings = PageStrings { id: "", url: None, title: None };
             let (source, tokens, identity, rank_key) = (SourceId::from_index(0), 0, None, None);
-            table.push(&NewPage { source, record, offset, length, tokens, identity, rank_key, strings })?;
+            table.push(&NewPage {
+                origin: PageOrigin::Input,
+                source,
+                record,
+                offset,
+                length,
+                tokens,
+                identity,
+                rank_key,
+                strings,
+            })?;
         }
         found.insert(record, text);
         Ok(ControlFlow::Continue(()))
@@ -94,5 +104,5 @@ pub fn response(bytes: &[u8]) -> usize {
 /// Opens bytes as a segment of an index and asks it everything there is to ask; returns how many rows were found.
 /// With `sealed`, the checksums are made to fit first, so that what is behind them is met.
 pub fn segment(bytes: &[u8], sealed: bool) -> usize {
-    crate::index::exercise(bytes, sealed)
+    crate::index::try_segment(bytes, sealed)
 }

@@ -1,0 +1,64 @@
+//! What a run may use, and what it must have.
+
+use crate::candidate::pair_filter::PairFilter;
+use crate::config::Keep;
+use crate::error::{Error, Result};
+use crate::job::dedup::Run;
+use crate::page::PageId;
+use crate::page_table::{BYTES_PER_PAGE, PageTable};
+
+/// Memory that is not for pages: code, buffers of readers and writers, the report.
+pub(crate) const BASE_BYTES: u64 = 96 << 20;
+
+/// Memory that an inverted index takes for each feature, while it is made.
+pub(crate) const INDEX_BYTES_PER_FEATURE: u64 = 40;
+
+impl Run<'_> {
+    /// A share of the memory that is left for arrays that can spill.
+    pub(super) fn spill_limit(&self, share: f64) -> usize {
+        let free = self.options.memory_bytes.saturating_sub(BASE_BYTES) as f64;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a size is a size
+        let limit = (free * share) as usize;
+        limit
+    }
+
+    /// Memory per page, beside what can spill.
+    fn bytes_per_page(&self) -> u64 {
+        let is_loaded = PairFilter::needs_columns(self.plan.decision);
+        let columns = if is_loaded { self.plan.columns().columns() } else { 0 };
+        BYTES_PER_PAGE + 8 * columns as u64
+    }
+
+    /// Stops the run when there are more pages than the memory can hold.
+    pub(super) fn check_floor(&self, pages: u64) -> Result<()> {
+        let bytes_per_page = self.bytes_per_page();
+        let needed = BASE_BYTES + pages * bytes_per_page;
+        let given = self.options.memory_bytes;
+        if needed > given {
+            return Err(Error::MemoryFloor { given, needed, pages, bytes_per_page });
+        }
+        if pages > PageId::MOST_PAGES {
+            return Err(Error::conflict(
+                "inputs",
+                format!("more than {} pages in one run: split the input", PageId::MOST_PAGES),
+            ));
+        }
+        Ok(())
+    }
+
+    /// A policy that no page has a value for would silently be another one.
+    pub(super) fn check_policy(&self, pages: &PageTable) -> Result<()> {
+        if pages.rank_keys.is_empty() || pages.rank_keys.iter().any(|key| key.is_finite()) {
+            return Ok(());
+        }
+        Err(match &self.config.groups.keep {
+            Keep::Max(field) => {
+                Error::invalid("keep", format!("max:{field}"), format!("no page has a number in the field '{field}'"))
+            }
+            Keep::Newest => {
+                Error::invalid("keep", "newest", "no page has a date in a field of a usual name; use `date_field`")
+            }
+            _ => Error::invalid("keep", "shortest-url", "no page has a URL; use `url_field`"),
+        })
+    }
+}
