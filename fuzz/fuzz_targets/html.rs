@@ -6,6 +6,6 @@ libfuzzer_sys::fuzz_target!(
         std::panic::set_hook(Box::new(|_| {}));
     },
     |data: &[u8]| {
-    let _ = lookalike::fuzzing::page(data, None);
+    let _ = lookalike::unstable::fuzzing::page(data, None);
     }
 );

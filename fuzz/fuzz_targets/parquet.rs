@@ -6,6 +6,6 @@ libfuzzer_sys::fuzz_target!(
         std::panic::set_hook(Box::new(|_| {}));
     },
     |data: &[u8]| {
-    let _ = lookalike::fuzzing::reader("parquet", data.to_vec());
+    let _ = lookalike::unstable::fuzzing::reader("parquet", data.to_vec());
     }
 );

@@ -2,5 +2,5 @@
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     let Some((&first, rest)) = data.split_first() else { return };
-    let _ = lookalike::fuzzing::segment(rest, first & 1 == 1);
+    let _ = lookalike::unstable::fuzzing::segment(rest, first & 1 == 1);
 });

@@ -2,6 +2,6 @@
 
 libfuzzer_sys::fuzz_target!(|data: &[u8]| {
     for format in ["trec", "reuters", "mediawiki"] {
-        let _ = lookalike::fuzzing::reader(format, data.to_vec());
+        let _ = lookalike::unstable::fuzzing::reader(format, data.to_vec());
     }
 });

@@ -8,14 +8,19 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::config::Config;
+use lookalike::Body;
+use lookalike::Config;
+use lookalike::Markup;
+use lookalike::RawPage;
+use lookalike::Silent;
+use lookalike::Sketcher;
 use lookalike::index::pages;
-use lookalike::method::{Projection, Simhash};
-use lookalike::observe::Silent;
-use lookalike::page::{Body, Markup, RawPage};
-use lookalike::sketch::min_bytes::{MinBytes, min_bytes, similarity};
-use lookalike::sketch::projection::distance;
-use lookalike::sketcher::Sketcher;
+use lookalike::method::Projection;
+use lookalike::method::Simhash;
+use lookalike::unstable::MinBytes;
+use lookalike::unstable::distance;
+use lookalike::unstable::min_bytes;
+use lookalike::unstable::similarity;
 use lookalike_bench::labelled::{Labelled, install_guide, llvm_docs, same_core};
 
 struct Page {
@@ -37,8 +42,8 @@ struct Candidate {
 fn read(set: &Labelled) -> Result<Vec<Page>> {
     let config = Config::new(Simhash::default());
     let projection = Config::new(Projection::default());
-    let mut projecting = Sketcher::new(&projection.plan());
-    let mut by_words = Sketcher::new(&config.plan());
+    let mut projecting = Sketcher::new(&projection);
+    let mut by_words = Sketcher::new(&config);
     let mut found = Vec::new();
     let inputs = [set.directory.display().to_string()];
     pages::for_each(&config, &inputs, 2, &set.directory.join("none"), &Silent, &mut |id, fingerprint, page| {

@@ -9,10 +9,18 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::page::{Body, Markup, RawPage};
-use lookalike::read::{Corpus, Format, ReadConfig, known_source};
-use lookalike::text::html::{PageText, extract};
-use lookalike::text::{PageReader, Scope, TextOptions, charset};
+use lookalike::Body;
+use lookalike::Corpus;
+use lookalike::Markup;
+use lookalike::RawPage;
+use lookalike::ReadConfig;
+use lookalike::config::Format;
+use lookalike::config::Scope;
+use lookalike::unstable::PageReader;
+use lookalike::unstable::PageText;
+use lookalike::unstable::TextOptions;
+use lookalike::unstable::decode;
+use lookalike::unstable::extract;
 use lookalike_bench::labelled;
 
 use crate::peers::{environment, measure};
@@ -79,7 +87,9 @@ fn write_archive(path: &Path) -> Result<()> {
 /// One job of ours, in a process of its own.
 pub(crate) fn read(what: What, path: &Path) -> Result<()> {
     let name = path.to_string_lossy();
-    let corpus = Corpus::new(vec![known_source(&name, &name, Some(Format::WARC))?], &ReadConfig::default());
+    let mut config = ReadConfig::default();
+    config.format = Some(Format::WARC);
+    let corpus = Corpus::open(&[name], &config)?;
     let mut bytes = 0usize;
     corpus.scan().for_each(
         || PageReader::new(TextOptions::default()),
@@ -162,7 +172,7 @@ fn speed(pages: &[String], mut run: impl FnMut(&str)) -> f64 {
 }
 
 fn markup() -> Result<()> {
-    let pages: Vec<String> = real_pages()?.iter().map(|bytes| charset::decode(bytes, None).text.into_owned()).collect();
+    let pages: Vec<String> = real_pages()?.iter().map(|bytes| decode(bytes, None).text.into_owned()).collect();
     let mut out = io::stdout().lock();
     writeln!(out, "\n{} real pages, one thread\n\n| markup → | MB/s |\n|---|---|", pages.len())?;
     let mut page_text = PageText::default();

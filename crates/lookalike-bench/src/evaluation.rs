@@ -7,12 +7,19 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::config::{Config, Method};
-use lookalike::evaluate::gold::{Gold, GoldColumns};
+use lookalike::Config;
+use lookalike::Method;
+use lookalike::compare;
+use lookalike::compare::find_page;
+use lookalike::evaluate::EvaluateOptions;
+use lookalike::evaluate::Evaluation;
+use lookalike::evaluate::MethodEvaluation;
+use lookalike::evaluate::gold::Gold;
+use lookalike::evaluate::gold::GoldColumns;
 use lookalike::evaluate::metrics::Counts;
-use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
-use lookalike::evaluate::{EvaluateOptions, Evaluation, MethodEvaluation, write_report};
-use lookalike::job::compare::{compare, find_page};
+use lookalike::evaluate::pairs::LabelledPair;
+use lookalike::evaluate::pairs::evaluate_pairs;
+use lookalike::evaluate::write_report;
 use lookalike_bench::labelled::{self, Labelled};
 use serde_json::Value;
 

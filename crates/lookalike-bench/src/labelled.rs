@@ -9,14 +9,18 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::config::{Config, Method, Within};
-use lookalike::job::RunOptions;
-use lookalike::job::compare::by_config;
-use lookalike::job::dedup::dedup;
-use lookalike::observe::Silent;
-use lookalike::page::{Body, Markup, RawPage};
-use lookalike::report::files;
-use lookalike::text::Scope;
+use lookalike::Body;
+use lookalike::Config;
+use lookalike::Markup;
+use lookalike::Method;
+use lookalike::RawPage;
+use lookalike::RunOptions;
+use lookalike::Silent;
+use lookalike::config::Scope;
+use lookalike::config::Within;
+use lookalike::dedup;
+use lookalike::result::files;
+use lookalike::unstable::by_config;
 use lookalike_test_data::labelled_data;
 use serde_json::Value;
 
@@ -139,7 +143,8 @@ pub fn options() -> Vec<Variant> {
 pub fn pair_counts(set: &Labelled, config: &Config) -> Result<(PairCounts, HashMap<String, PairCounts>, f64)> {
     let output = tempfile::tempdir()?;
     let input = set.directory.to_string_lossy().into_owned();
-    let options = RunOptions { threads: 2, ..RunOptions::new(vec![input], output.path().join("out")) };
+    let mut options = RunOptions::new([input], output.path().join("out"));
+    options.threads = 2;
     let started = Instant::now();
     dedup(config, &options, &Silent)?;
     let seconds = started.elapsed().as_secs_f64();

@@ -3,8 +3,8 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::names::Named;
-use lookalike::text::Scope;
+use lookalike::config::Named;
+use lookalike::config::Scope;
 use lookalike_bench::labelled::{self, Labelled, PairCounts, Variant};
 use lookalike_bench::scopes;
 
@@ -48,7 +48,7 @@ fn graded(variants: &[Variant]) -> Result<()> {
         out,
         "| method | AUC, exact similarity | AUC, sketches alone | precision | recall | F1 |\n|---|---|---|---|---|---|"
     )?;
-    for variant in variants.iter().filter(|variant| !variant.config.corpus_needs().any()) {
+    for variant in variants.iter().filter(|variant| !variant.config.counts_corpus()) {
         let found = labelled::graded(&pairs, &variant.config);
         let bits = found.common_bits_area.map_or_else(String::new, |area| format!(" (common bits {area:.3})"));
         writeln!(

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::report::files;
+use lookalike::result::files;
 use serde_json::Value;
 
 /// Runs a command and prints what it cost as JSON, in Python because the standard library there

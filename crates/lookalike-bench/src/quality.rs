@@ -6,12 +6,13 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use arrow_array::cast::AsArray;
-use lookalike::config::{Config, Method};
-use lookalike::job::RunOptions;
-use lookalike::job::dedup::dedup;
+use lookalike::Config;
+use lookalike::Method;
+use lookalike::RunOptions;
+use lookalike::Silent;
+use lookalike::dedup;
 use lookalike::method::Minhash;
-use lookalike::observe::Silent;
-use lookalike::report::files;
+use lookalike::result::files;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::oracle::{OraclePair, all_pairs};
@@ -58,7 +59,8 @@ pub fn measure(texts: &[String], threshold: f64, directory: &Path) -> Result<Qua
     let config = Config::new(Method::default().with_threshold(threshold));
     let output = directory.join(format!("out-{threshold}"));
     let input = input.to_string_lossy().into_owned();
-    let options = RunOptions { threads: 2, strict: true, ..RunOptions::new(vec![input], output.clone()) };
+    let mut options = RunOptions::new([input], &output);
+    (options.threads, options.strict) = (2, true);
     let summary = dedup(&config, &options, &Silent)?.summary;
     let expected = all_pairs(texts, Minhash::default().ngram, threshold, config.pairs.min_tokens as usize);
     let found = pairs_of(&output)?;

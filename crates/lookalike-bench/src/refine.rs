@@ -10,9 +10,12 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
+use lookalike::Body;
+use lookalike::Markup;
+use lookalike::RawPage;
+use lookalike::Refiner;
 use lookalike::method::Bloom;
-use lookalike::page::{Body, Markup, RawPage};
-use lookalike::refine::{Refiner, StoredSketch};
+use lookalike::refine::StoredSketch;
 use lookalike_bench::corpus::Random;
 
 const RESULTS: usize = 80;

@@ -5,13 +5,14 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use anyhow::Result;
-use lookalike::config::{Config, Method};
-use lookalike::job::RunOptions;
-use lookalike::job::dedup::dedup;
-use lookalike::observe::Silent;
-use lookalike::plan::Unit;
-use lookalike::report::files;
-use lookalike::text::Scope;
+use lookalike::Config;
+use lookalike::Method;
+use lookalike::RunOptions;
+use lookalike::Silent;
+use lookalike::config::Scope;
+use lookalike::dedup;
+use lookalike::method::Unit;
+use lookalike::result::files;
 
 use crate::labelled::{Labelled, PairCounts};
 use crate::quality::columns;
@@ -93,7 +94,8 @@ struct FoundPair {
 fn found(set: &Labelled, config: &Config) -> Result<(Vec<FoundPair>, u64)> {
     let output = tempfile::tempdir()?;
     let input = set.directory.to_string_lossy().into_owned();
-    let options = RunOptions { threads: 2, ..RunOptions::new(vec![input], output.path().join("out")) };
+    let mut options = RunOptions::new([input], output.path().join("out"));
+    options.threads = 2;
     let summary = dedup(config, &options, &Silent)?.summary;
     let mut members: HashMap<String, Vec<String>> = HashMap::new();
     for mut row in columns(&options.output.join(files::PAGES.parquet), &["id", "identity"])? {

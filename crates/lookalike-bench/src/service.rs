@@ -14,12 +14,19 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use lookalike::config::{Config, FingerprintConfig};
-use lookalike::index::{Id, Index, IndexConfig, OpenOptions, pages};
+use lookalike::Body;
+use lookalike::Config;
+use lookalike::Index;
+use lookalike::Markup;
+use lookalike::RawPage;
+use lookalike::Sketcher;
+use lookalike::config::FingerprintConfig;
+use lookalike::index::Id;
+use lookalike::index::IndexConfig;
+use lookalike::index::OpenOptions;
+use lookalike::index::pages;
 use lookalike::method::Simhash;
-use lookalike::page::{Body, Markup, RawPage};
-use lookalike::report::run::cpu_seconds;
-use lookalike::sketcher::Sketcher;
+use lookalike::unstable::cpu_seconds;
 use lookalike_bench::corpus::{Corpus, CorpusPlan, Random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -288,7 +295,7 @@ struct Checker<'a> {
 
 impl Checker<'_> {
     fn new(index: &Index) -> Checker<'_> {
-        Checker { sketcher: Sketcher::new(&Config::new(Simhash::default()).plan()), index }
+        Checker { sketcher: Sketcher::new(&Config::new(Simhash::default())), index }
     }
 
     /// Rows that are near.

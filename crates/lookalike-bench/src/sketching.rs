@@ -5,11 +5,12 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use lookalike::feature::chunk::{ChunkPlan, Chunker};
-use lookalike::kernel::min_values_scalar;
-use lookalike::sketch::minhash::MinHasher;
-use lookalike::sketch::projection::Projection;
-use lookalike::sketch::simhash::fingerprint;
+use lookalike::unstable::ChunkPlan;
+use lookalike::unstable::Chunker;
+use lookalike::unstable::MinHasher;
+use lookalike::unstable::Projection;
+use lookalike::unstable::fingerprint;
+use lookalike::unstable::kernel::min_values_scalar;
 
 /// Pages, and tokens in each.
 const PAGES: usize = 2000;

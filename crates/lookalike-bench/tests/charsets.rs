@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fs;
 
-use lookalike::text::charset::decode;
+use lookalike::unstable::decode;
 use lookalike_bench::labelled::unpacked;
 
 #[test]

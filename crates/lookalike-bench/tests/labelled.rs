@@ -1,10 +1,12 @@
 //! Methods on labelled data hold the level they have.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
-use lookalike::config::{Config, Method};
-use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
+use lookalike::Config;
+use lookalike::Method;
+use lookalike::config::Scope;
+use lookalike::evaluate::pairs::LabelledPair;
+use lookalike::evaluate::pairs::evaluate_pairs;
 use lookalike::method::Spotsigs;
-use lookalike::text::Scope;
 use lookalike_bench::labelled::{graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core};
 use lookalike_bench::scopes;
 

@@ -3,11 +3,15 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use lookalike::config::{ClusterMode, Keep, Within};
-use lookalike::read::{Format, MimeTypes, Statuses};
-use lookalike::size::parse_bytes;
-use lookalike::text::Scope;
-use lookalike::text::site::SiteRule;
+use lookalike::config::ClusterMode;
+use lookalike::config::Format;
+use lookalike::config::Keep;
+use lookalike::config::MimeTypes;
+use lookalike::config::Scope;
+use lookalike::config::SiteRule;
+use lookalike::config::Statuses;
+use lookalike::config::Within;
+use lookalike::config::parse_bytes;
 
 use crate::evaluate_args::EvaluateArguments;
 use crate::index_args::{IndexArguments, PlanArguments};

@@ -3,7 +3,8 @@
 use std::io::{self, Write};
 
 use anyhow::{Context, Result};
-use lookalike::evaluate::audit::{self, Audit};
+use lookalike::evaluate::audit;
+use lookalike::evaluate::audit::Audit;
 
 use crate::Ending;
 use crate::evaluate_args::AuditArguments;

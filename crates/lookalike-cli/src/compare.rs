@@ -3,10 +3,8 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result};
-use lookalike::config::Config;
-use lookalike::job::compare::{ComparedPage, Comparison, compare, find_page};
-use lookalike::report::comparison;
-use lookalike::report::diff::{Piece, pieces, side_by_side};
+use lookalike::compare::{ComparedPage, Comparison, Piece, find_page, html, pieces, side_by_side};
+use lookalike::{Config, compare};
 use serde_json::json;
 
 use crate::Ending;
@@ -28,7 +26,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
     let found = compare(&left, &right, &config);
 
     if let Some(path) = &arguments.html {
-        let page = comparison::html(&found, &side_by_side(&found.left.text, &found.right.text))?;
+        let page = html(&found, &side_by_side(&found.left.text, &found.right.text))?;
         std::fs::write(path, page).with_context(|| format!("{}: cannot write", path.display()))?;
     }
     let mut out = io::stdout().lock();

@@ -3,13 +3,13 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::error::Error;
-use lookalike::job::RunOptions;
-use lookalike::job::dedup::dedup;
-use lookalike::job::estimate::{Estimate, estimate};
-use lookalike::machine;
-use lookalike::size::format_bytes;
-use lookalike::work_dir::WORK;
+use lookalike::Error;
+use lookalike::RunOptions;
+use lookalike::config::format_bytes;
+use lookalike::dedup;
+use lookalike::estimate;
+use lookalike::result::Estimate;
+use lookalike::result::files::WORK;
 
 use crate::Ending;
 use crate::args::{DedupArguments, RunningArguments};
@@ -21,20 +21,16 @@ const LISTED_SOURCES: usize = 10;
 
 pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     let config = method::config(&arguments)?;
-    let options = RunOptions {
-        memory_bytes: arguments.running.memory.unwrap_or_else(default_memory),
-        threads: threads(&arguments.running),
-        strict: arguments.reading.strict,
-        force: arguments.running.force,
-        jsonl: arguments.groups.jsonl,
-        copy_kept: arguments.groups.copy_kept,
-        revisit: arguments.groups.revisit,
-        resume: arguments.running.resume,
-        seeds: arguments.seeds,
-        against: arguments.groups.against,
-        output: arguments.output,
-        inputs: arguments.inputs,
-    };
+    let mut options = RunOptions::new(arguments.inputs, arguments.output);
+    set_resources(&mut options, &arguments.running);
+    options.strict = arguments.reading.strict;
+    options.force = arguments.running.force;
+    options.resume = arguments.running.resume;
+    options.jsonl = arguments.groups.jsonl;
+    options.copy_kept = arguments.groups.copy_kept;
+    options.revisit = arguments.groups.revisit;
+    options.against = arguments.groups.against;
+    options.seeds = arguments.seeds;
     if arguments.running.dry_run {
         print_estimate(&estimate(&config, &options)?, &options)?;
         return Ok(Ending::Done);
@@ -55,17 +51,9 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     Ok(if outcome.summary.skipped.is_empty() { Ending::Done } else { Ending::Skipped })
 }
 
-/// Half of the memory of the machine or container, or 2 GiB if the system does not report it.
-pub(crate) fn default_memory() -> u64 {
-    machine::memory_bytes().map_or(2 << 30, |bytes| bytes / 2)
-}
-
-fn threads(running: &RunningArguments) -> usize {
-    running.threads.map_or_else(available_threads, usize::from)
-}
-
-pub(crate) fn available_threads() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
+fn set_resources(options: &mut RunOptions, running: &RunningArguments) {
+    options.memory_bytes = running.memory.unwrap_or(options.memory_bytes);
+    options.threads = running.threads.map_or(options.threads, usize::from);
 }
 
 fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
@@ -90,7 +78,7 @@ fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
         let records = table::counted(estimate.skipped, "record", "records");
         writeln!(out, "skipped  {records} of the sample cannot be used")?;
     }
-    if let Some(bands) = estimate.plan.sketch.bands() {
+    if let Some(bands) = estimate.bands {
         writeln!(out, "bands    {} of {} min-values", bands.bands, bands.rows)?;
     }
     let threads = table::counted(options.threads as u64, "thread", "threads");

@@ -4,16 +4,24 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use lookalike::config::Config;
-use lookalike::error::Error;
-use lookalike::evaluate::gold::{Gold, GoldColumns};
+use lookalike::Config;
+use lookalike::Error;
+use lookalike::RunOptions;
+use lookalike::evaluate;
+use lookalike::evaluate::EvaluateOptions;
+use lookalike::evaluate::Evaluation;
+use lookalike::evaluate::evaluate_found;
+use lookalike::evaluate::found_clusters;
+use lookalike::evaluate::gold::Gold;
+use lookalike::evaluate::gold::GoldColumns;
 use lookalike::evaluate::metrics::Counts;
-use lookalike::evaluate::pairs::{self, PairEvaluation, PairFields};
-use lookalike::evaluate::{EvaluateOptions, Evaluation, evaluate, evaluate_found, found_clusters, write_report};
+use lookalike::evaluate::pairs;
+use lookalike::evaluate::pairs::PairEvaluation;
+use lookalike::evaluate::pairs::PairFields;
+use lookalike::evaluate::write_report;
 use serde_json::json;
 
 use crate::Ending;
-use crate::dedup::{available_threads, default_memory};
 use crate::evaluate_args::{ClustersArguments, ColumnArguments, EvaluateCommand, PairsArguments};
 use crate::method::read_as;
 use crate::table::{counted, not_an_input, thousands};
@@ -49,8 +57,8 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
     let options = EvaluateOptions {
         inputs: arguments.inputs.clone(),
         configs: configs.collect(),
-        threads: arguments.threads.map_or_else(available_threads, usize::from),
-        memory_bytes: arguments.memory.unwrap_or_else(default_memory),
+        threads: arguments.threads.map_or_else(RunOptions::default_threads, usize::from),
+        memory_bytes: arguments.memory.unwrap_or_else(RunOptions::default_memory_bytes),
         allow_missing: arguments.allow_missing,
         equal_recall: arguments.equal_recall.clone(),
     };

@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::{EvaluatedMethods, method_name, named};
-use lookalike::size::parse_bytes;
-use lookalike::text::site::SiteRule;
+use lookalike::config::SiteRule;
+use lookalike::config::parse_bytes;
 
 const EVALUATE_HELP: &str = "\
 Examples:

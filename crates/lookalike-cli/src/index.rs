@@ -6,19 +6,30 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lookalike::config::{Config, FingerprintConfig};
-use lookalike::error::{Error, SkippedRecord};
-use lookalike::index::fingerprints::{FingerprintReader, Notation, id_kind};
-use lookalike::index::{
-    BulkInsert, FingerprintOrigin, Id, IdKind, Index, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch,
-    pages,
-};
-use lookalike::observe::Silent;
-use lookalike::report::index_plots::index_plots;
-use lookalike::size::format_bytes;
+use lookalike::Config;
+use lookalike::Error;
+use lookalike::Index;
+use lookalike::RunOptions;
+use lookalike::Silent;
+use lookalike::config::FingerprintConfig;
+use lookalike::config::format_bytes;
+use lookalike::index::BulkInsert;
+use lookalike::index::FingerprintOrigin;
+use lookalike::index::Id;
+use lookalike::index::IdKind;
+use lookalike::index::IndexConfig;
+use lookalike::index::IndexReader;
+use lookalike::index::MatchCounts;
+use lookalike::index::OpenOptions;
+use lookalike::index::RowMatch;
+use lookalike::index::fingerprints::FingerprintReader;
+use lookalike::index::fingerprints::Notation;
+use lookalike::index::fingerprints::id_kind;
+use lookalike::index::pages;
+use lookalike::result::SkippedRecord;
+use lookalike::result::index_plots;
 use serde_json::json;
 
-use crate::dedup::{available_threads, default_memory};
 use crate::index_args::{
     AddArguments, BatchArguments, BuildArguments, BuildRunning, IndexCommand, JoinArguments, LookupArguments,
     PairArguments, QueryArguments, StatsArguments,
@@ -54,7 +65,7 @@ fn memory(given: Option<u64>) -> Result<u64> {
             let expected = format!("must be at least {} to build an index", format_bytes(LEAST_MEMORY));
             Err(Error::invalid("memory", format_bytes(bytes), expected).into())
         }
-        given => Ok(given.unwrap_or_else(default_memory)),
+        given => Ok(given.unwrap_or_else(RunOptions::default_memory_bytes)),
     }
 }
 
@@ -130,7 +141,7 @@ fn fill(
     progress: &Progress,
 ) -> Result<Filled> {
     let mut bulk = index.bulk_insert()?;
-    let threads = running.threads.map_or_else(available_threads, usize::from);
+    let threads = running.threads.map_or_else(RunOptions::default_threads, usize::from);
     let filled = match index.config().page_config() {
         Some(config) => {
             let read = pages::for_each(
@@ -239,7 +250,8 @@ fn queries(index: &Index, inputs: &[String], written: Option<Notation>) -> Resul
                 queries.push((fingerprint, id.clone()));
                 Ok(())
             };
-            let read = pages::for_each(&config, inputs, available_threads(), index.directory(), &Silent, &mut take)?;
+            let read =
+                pages::for_each(&config, inputs, RunOptions::default_threads(), index.directory(), &Silent, &mut take)?;
             (read.skipped, read.examples)
         }
         _ => {
@@ -400,12 +412,12 @@ fn join(arguments: &JoinArguments) -> Result<Ending> {
     Ok(ending(&index, left_out))
 }
 
-type VisitPair<'a> = dyn FnMut(&Id, &RowMatch) -> lookalike::error::Result<()> + 'a;
+type VisitPair<'a> = dyn FnMut(&Id, &RowMatch) -> lookalike::Result<()> + 'a;
 
 /// Writes pairs of rows, and reports how many.
 fn write_pairs(
     arguments: &PairArguments,
-    find: impl FnOnce(usize, &mut VisitPair<'_>) -> lookalike::error::Result<MatchCounts>,
+    find: impl FnOnce(usize, &mut VisitPair<'_>) -> lookalike::Result<MatchCounts>,
 ) -> Result<()> {
     let mut out: Box<dyn Write> = match &arguments.output {
         Some(path) => Box::new(File::create(path).with_context(|| format!("{}: cannot write", path.display()))?),

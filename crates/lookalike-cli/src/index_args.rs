@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand};
 use lookalike::config::Weights;
+use lookalike::config::parse_bytes;
+use lookalike::index::IdKind;
+use lookalike::index::TableCodec;
 use lookalike::index::fingerprints::Notation;
-use lookalike::index::{IdKind, TableCodec};
-use lookalike::plan::design::Cut;
-use lookalike::size::parse_bytes;
+use lookalike::index::planner::Cut;
 
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::named;

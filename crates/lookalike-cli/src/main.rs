@@ -1,4 +1,4 @@
-//! The command line: arguments → [`Config`](lookalike::config::Config) → library.
+//! The command line: arguments → [`Config`](lookalike::Config) → library.
 
 mod args;
 mod audit;
@@ -28,7 +28,8 @@ use std::io::{self, Write};
 use std::process::ExitCode;
 
 use clap::Parser;
-use lookalike::error::{Error, name_settings};
+use lookalike::Error;
+use lookalike::config::name_settings;
 
 use args::{Arguments, Command};
 

@@ -1,8 +1,10 @@
 //! The flags that choose a method and its parameters → [`Config`].
 
-use lookalike::config::{Config, Fields, Method};
-use lookalike::error::Error;
-use lookalike::read::CaptureFilter;
+use lookalike::Config;
+use lookalike::Error;
+use lookalike::Method;
+use lookalike::config::CaptureFilter;
+use lookalike::config::Fields;
 
 use crate::args::{DedupArguments, ReadingArguments};
 

@@ -2,8 +2,8 @@
 
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use clap::{Arg, ArgAction, ArgMatches, Args, Command, FromArgMatches};
-use lookalike::config::Method;
-use lookalike::method::parameters::Parameter;
+use lookalike::Method;
+use lookalike::method::Parameter;
 
 /// A default longer than this is not shown.
 const SHOWN_DEFAULT: usize = 12;
@@ -24,8 +24,8 @@ struct Shared {
 fn shared() -> Vec<Shared> {
     let mut all: Vec<Shared> = Vec::new();
     for method in Method::all() {
-        let decides_by = method.definition().decides_by();
-        for parameter in method.definition().declared() {
+        let decides_by = method.decides_by();
+        for parameter in method.parameters() {
             let owner = (method.name(), parameter.default.clone());
             let decides = decides_by.contains(&format!("`{}`", parameter.name));
             match all.iter_mut().find(|shared| shared.parameter.name == parameter.name) {

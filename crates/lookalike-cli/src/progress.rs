@@ -7,8 +7,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressState, ProgressStyle};
-use lookalike::error::SkippedRecord;
-use lookalike::observe::{Observer, Stage};
+use lookalike::Observer;
+use lookalike::Stage;
+use lookalike::result::SkippedRecord;
 
 use crate::args::TalkingArguments;
 use crate::with_flags;

@@ -4,16 +4,26 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lookalike::config::{ClusterMode, Config, Method};
-use lookalike::error::Error;
-use lookalike::refine::{
-    Folded, Lists, Refiner, ResultFields, ResultList, RunCorpus, SearchResult, StoredSketch, lists, sketch_lists,
-    spread, write_report,
-};
+use lookalike::Config;
+use lookalike::Error;
+use lookalike::Method;
+use lookalike::Refiner;
+use lookalike::RunOptions;
+use lookalike::config::ClusterMode;
+use lookalike::refine::Folded;
+use lookalike::refine::Lists;
+use lookalike::refine::ResultFields;
+use lookalike::refine::ResultList;
+use lookalike::refine::RunCorpus;
+use lookalike::refine::SearchResult;
+use lookalike::refine::StoredSketch;
+use lookalike::refine::lists;
+use lookalike::refine::sketch_lists;
+use lookalike::refine::spread;
+use lookalike::refine::write_report;
 use serde_json::{Value, json};
 
 use crate::Ending;
-use crate::dedup::available_threads;
 use crate::search_args::RefineArguments;
 use crate::table::{counted, not_an_input};
 
@@ -48,8 +58,11 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
     if let Some(index) = index {
         return by_index(arguments, &refiner, &read, Path::new(index));
     }
-    let corpus =
-        RunCorpus { inputs: &arguments.corpus, allow_missing: arguments.allow_missing, threads: available_threads() };
+    let corpus = RunCorpus {
+        inputs: &arguments.corpus,
+        allow_missing: arguments.allow_missing,
+        threads: RunOptions::default_threads(),
+    };
     let sketches = sketch_lists(&refiner, &read, corpus)?;
     if let Some(path) = &arguments.write_sketches {
         return write_sketches(&refiner, &read, &sketches, path);

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::error::Error;
+use lookalike::Error;
 use lookalike_server::{Settings, Tokens};
 
 use crate::Ending;

@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::Args;
-use lookalike::size::parse_bytes;
+use lookalike::config::parse_bytes;
 
 const SERVE_HELP: &str = "\
 Examples:

@@ -3,9 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
-use lookalike::error::Error;
-use lookalike::job::dedup::Outcome;
-use lookalike::report::files;
+use lookalike::Error;
+use lookalike::result::Outcome;
+use lookalike::result::files;
 
 use crate::args::TalkingArguments;
 use crate::with_flags;

@@ -3,13 +3,15 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::config::Config;
+use lookalike::Config;
+use lookalike::RunOptions;
 use lookalike::method::Simhash;
-use lookalike::report::files;
-use lookalike::transfer::{Report, TransferOptions, transfer};
+use lookalike::result::files;
+use lookalike::transfer;
+use lookalike::transfer::Report;
+use lookalike::transfer::TransferOptions;
 
 use crate::Ending;
-use crate::dedup::available_threads;
 use crate::method::read_as;
 use crate::progress::Progress;
 use crate::search_args::TransferArguments;
@@ -31,7 +33,7 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
         all_near: arguments.all_near,
         on_conflict: arguments.on_conflict,
         force: arguments.force,
-        threads: arguments.threads.map_or_else(available_threads, usize::from),
+        threads: arguments.threads.map_or_else(RunOptions::default_threads, usize::from),
     };
     let report = transfer(&options, &Progress::new(&arguments.talking)?)?;
     if !arguments.talking.quiet {

@@ -1,8 +1,8 @@
 //! Values that are chosen from a list: the names and their explanations are the library's.
 
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
-use lookalike::config::Method;
-use lookalike::names::Named;
+use lookalike::Method;
+use lookalike::config::Named;
 
 /// Takes the names of a list.
 pub(crate) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
@@ -13,7 +13,7 @@ pub(crate) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
 /// Takes the name of a method.
 pub(crate) fn method_name() -> impl TypedValueParser<Value = String> {
     let methods = Method::all();
-    let values = methods.iter().map(|method| PossibleValue::new(method.name()).help(method.definition().about()));
+    let values = methods.iter().map(|method| PossibleValue::new(method.name()).help(method.about()));
     PossibleValuesParser::new(values.collect::<Vec<_>>())
 }
 

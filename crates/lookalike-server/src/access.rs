@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use axum::http::{HeaderMap, header};
-use lookalike::error::{Error, Result};
+use lookalike::Error;
+use lookalike::Result;
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::problem::{Problem, ProblemKind};

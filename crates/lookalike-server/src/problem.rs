@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use lookalike::error::Error;
+use lookalike::Error;
 use serde::Serialize;
 use utoipa::ToSchema;
 

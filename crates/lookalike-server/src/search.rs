@@ -6,10 +6,11 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike::config::Method;
-use lookalike::error::Error;
-use lookalike::job::compare::compare;
-use lookalike::refine::{Refiner, Relation};
+use lookalike::Error;
+use lookalike::Method;
+use lookalike::Refiner;
+use lookalike::compare;
+use lookalike::refine::Relation;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -279,7 +280,7 @@ pub(crate) async fn compare_pages(
     let input: CompareInput<'_> = body::parse(&bytes)?;
     let most = service.settings.limits.page_bytes;
     let (left, right) = (input.left.0.page(most)?, input.right.0.page(most)?);
-    let defaults = lookalike::config::Config::default();
+    let defaults = lookalike::Config::default();
     let common = collection.online.page_config().unwrap_or(&defaults);
     let compared = service.run_heavy(|| compare(&left, &right, common)).await;
     Ok(json(StatusCode::OK, &compared))

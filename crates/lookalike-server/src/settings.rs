@@ -5,8 +5,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lookalike::error::{Error, Result};
-use lookalike::size::parse_bytes;
+use lookalike::Error;
+use lookalike::Result;
+use lookalike::config::parse_bytes;
 use serde::{Deserialize, Deserializer};
 
 use crate::access::Tokens;

@@ -44,7 +44,7 @@ pub fn count(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Ob
 fn count_features(plan: &Plan, corpus: &Corpus, threads: usize, observer: &dyn Observer) -> Result<Rarity> {
     let mut rarity = Rarity::default();
     corpus.scan().threads(threads).progress_to(observer).for_each(
-        || Sketcher::new(plan),
+        || Sketcher::of_plan(plan),
         |sketcher, page| {
             sketcher.read(&page);
             let mut set = sketcher.sequence().to_vec();

@@ -226,7 +226,7 @@ impl Error {
     /// flags, the service into fields.
     ///
     /// ```
-    /// use lookalike::error::Error;
+    /// use lookalike::Error;
     ///
     /// let error = Error::invalid("min_tokens", 0, "must be at least 1");
     /// assert_eq!(error.to_string(), "`min_tokens` 0: must be at least 1");

@@ -1,52 +1,119 @@
-//! lookalike finds the pages that are the same page.
+//! lookalike finds the pages that are the same page: near-duplicates in web crawls, archives, search results and text
+//! corpora, with exact evidence for every decision.
 //!
-//! Pages come in as files ([`read`]), become tokens ([`text`]), features ([`feature`]) and sketches
-//! ([`sketch`]); pages with sketches in common are candidates ([`candidate`]), are compared exactly
-//! ([`verify`]), grouped ([`cluster`]) and reported with evidence ([`report`]). [`job::dedup`]
-//! wires these stages; read it first.
+//! | you have | you want | start with |
+//! |---|---|---|
+//! | files of pages | the same without near-duplicates, and why | [`dedup`], then [`recluster`] at other thresholds |
+//! | two pages | what every method says of them | [`compare`](fn@compare) |
+//! | a list of search results | near-duplicates folded | [`Refiner`] |
+//! | fingerprints, or pages as they come | "have I seen this?" | [`Index`], [`Online`] |
+//! | relevance judgments for another crawl | judgments for this one | [`transfer`](fn@transfer) |
+//! | labelled pages | how good every method is on them | [`evaluate`](fn@evaluate) |
 //!
-//! ```no_run
-//! use lookalike::config::Config;
-//! use lookalike::job::RunOptions;
-//! use lookalike::observe::Silent;
+//! A [`Config`] says what decides a result, [`RunOptions`] where it is read and written. The library never prints: it
+//! returns counts, and reports progress to an [`Observer`].
 //!
-//! let options = RunOptions::new(vec!["pages.jsonl".to_owned()], "out".into());
-//! let outcome = lookalike::job::dedup::dedup(&Config::default(), &options, &Silent)?;
-//! assert!(outcome.summary.kept <= outcome.summary.pages);
-//! # Ok::<(), lookalike::error::Error>(())
+//! ```
+//! # let directory = tempfile::tempdir().unwrap();
+//! # let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+//! use lookalike::{Config, RunOptions, Silent};
+//!
+//! let story = "The ferry had left the harbour before the storm reached the town, and nobody was hurt. ".repeat(5);
+//! let lines = [format!(r#"{{"id": "a", "text": "{story}"}}"#), format!(r#"{{"id": "b", "text": "{story} (Photo)"}}"#)];
+//! std::fs::write(at("pages.jsonl"), lines.join("\n")).unwrap();
+//!
+//! let outcome = lookalike::dedup(&Config::default(), &RunOptions::new([at("pages.jsonl")], at("out")), &Silent)?;
+//! assert_eq!((outcome.summary.pages, outcome.summary.kept), (2, 1));
+//! # Ok::<(), lookalike::Error>(())
 //! ```
 
-pub mod candidate;
-pub mod cluster;
-pub mod config;
-pub mod corpus_stats;
-pub mod error;
-pub mod evaluate;
-pub mod feature;
-#[doc(hidden)]
-pub mod fuzzing;
-pub mod index;
-pub mod job;
-pub mod kernel;
-pub mod machine;
-pub mod method;
-pub mod names;
-pub mod observe;
-pub mod online;
-pub mod page;
-pub mod page_table;
-pub mod parallel;
-pub mod plan;
+#![deny(unnameable_types)]
+
+mod candidate;
+mod cluster;
+mod corpus_stats;
+mod error;
+mod feature;
+mod files;
+mod job;
+mod kernel;
+mod machine;
+mod names;
+mod observe;
+mod page;
+mod page_table;
+mod parallel;
+mod plan;
 mod random;
-pub mod read;
+mod read;
+mod report;
+mod size;
+mod sketch;
+mod spill;
+mod text;
+mod union_find;
+mod verify;
+mod work_dir;
+
+pub mod config;
+pub mod evaluate;
+pub mod index;
+pub mod method;
+pub mod online;
 pub mod refine;
-pub mod report;
-pub mod size;
-pub mod sketch;
 pub mod sketcher;
-pub mod spill;
-pub mod text;
 pub mod transfer;
-pub mod union_find;
-pub mod verify;
-pub mod work_dir;
+#[doc(hidden)]
+pub mod unstable;
+
+pub use config::{Config, ContentConfig, GroupConfig, PairConfig, ReadConfig};
+pub use error::{Error, Result};
+pub use evaluate::evaluate;
+pub use index::Index;
+pub use job::RunOptions;
+pub use job::compare::compare;
+pub use job::dedup::dedup;
+pub use job::estimate::estimate;
+pub use job::recluster::recluster;
+pub use method::Method;
+pub use observe::{Observer, Silent, Stage};
+pub use online::Online;
+pub use page::{Body, Markup, RawPage};
+pub use read::Corpus;
+pub use refine::Refiner;
+pub use sketcher::Sketcher;
+pub use transfer::transfer;
+
+/// What a [`Corpus`] consists of, and passes over it.
+pub mod corpus {
+    pub use crate::page::{Capture, CaptureKeys, PageId, SourceId};
+    pub use crate::read::compression::Compression;
+    pub use crate::read::{Scan, Scanned, Source};
+}
+
+/// What [`compare`](fn@crate::compare) returns, and ways to find pages and to show differences.
+pub mod compare {
+    pub use crate::job::compare::find_page;
+    pub use crate::report::comparison::{ComparedPage, Comparison, MethodDecision, html};
+    pub use crate::report::diff::differences::{Difference, Differences};
+    pub use crate::report::diff::{Piece, SideBySide, Span, pieces, side_by_side};
+}
+
+/// What a run leaves behind: the names of its files, its counts, and what could not be read.
+pub mod result {
+    /// The names of the files in a result directory.
+    pub mod files {
+        pub use crate::files::*;
+    }
+
+    pub use crate::error::{SkipKind, SkippedRecord};
+    pub use crate::job::dedup::Outcome;
+    pub use crate::job::estimate::Estimate;
+    pub use crate::plan::layout::Layout;
+    pub use crate::report::index_plots::index_plots;
+    pub use crate::report::run::StageUse;
+    pub use crate::report::summary::{
+        AgainstReport, Capped, FilterReport, LargeCluster, SizeFilterReport, SourceFile, Summary, TableReport,
+    };
+    pub use crate::sketch::supershingle::Bands;
+}

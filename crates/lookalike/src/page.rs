@@ -6,7 +6,8 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-pub use id::{PageId, PageRange, PageVec, SourceId};
+pub(crate) use id::PageVec;
+pub use id::{PageId, PageRange, SourceId};
 
 /// A term's 64-bit fingerprint.
 pub type Token = u64;
@@ -22,12 +23,36 @@ pub enum Markup {
     Unknown,
 }
 
+/// How the markup of a body begins, in lower case.
+const MARKUP_STARTS: [&[u8]; 12] = [
+    b"<!doctype",
+    b"<html",
+    b"<head",
+    b"<body",
+    b"<?xml",
+    b"<!--",
+    b"<div",
+    b"<p>",
+    b"<title",
+    b"<meta",
+    b"<table",
+    b"<article",
+];
+
+/// Whether a body without a declared type is markup.
+#[must_use]
+pub(crate) fn looks_like_html(text: &[u8]) -> bool {
+    let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
+    let head = start[..start.len().min(64)].to_ascii_lowercase();
+    MARKUP_STARTS.iter().any(|prefix| head.starts_with(prefix))
+}
+
 /// A page's body as the reader found it.
 #[derive(Debug, Clone)]
 pub enum Body<'a> {
     /// Already Unicode, as in JSON or Parquet.
     Text(Cow<'a, str>),
-    /// Bytes of a charset that is yet to be found out.
+    /// Bytes of a charset that is yet to be detected.
     Bytes(Cow<'a, [u8]>),
 }
 
@@ -58,7 +83,15 @@ pub enum PageOrigin {
 }
 
 /// One page, as a reader hands it on.
+///
+/// ```
+/// use lookalike::RawPage;
+///
+/// let mut page = RawPage::html("<p>Once upon a time");
+/// page.url = Some("https://example.org/".into());
+/// ```
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RawPage<'a> {
     /// Index into the list of sources.
     pub source: SourceId,
@@ -108,6 +141,24 @@ impl<'a> RawPage<'a> {
             body,
             markup,
         }
+    }
+
+    /// A page of markup.
+    #[must_use]
+    pub fn html(markup: impl Into<Cow<'a, str>>) -> RawPage<'a> {
+        RawPage::new(Body::Text(markup.into()), Markup::Html)
+    }
+
+    /// A page of plain text.
+    #[must_use]
+    pub fn text(text: impl Into<Cow<'a, str>>) -> RawPage<'a> {
+        RawPage::new(Body::Text(text.into()), Markup::Text)
+    }
+
+    /// A page as a server sent it: its charset, and whether it is HTML, are detected.
+    #[must_use]
+    pub fn bytes(bytes: impl Into<Cow<'a, [u8]>>) -> RawPage<'a> {
+        RawPage::new(Body::Bytes(bytes.into()), Markup::Unknown)
     }
 
     /// Whether it is a revisit: a capture that was the same as another one, which has the text.

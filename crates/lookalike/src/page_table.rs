@@ -102,12 +102,6 @@ impl PageTable {
         self.source.len()
     }
 
-    /// Whether there is no page.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.source.is_empty()
-    }
-
     /// All pages, ascending.
     #[must_use]
     pub fn all(&self) -> PageRange {

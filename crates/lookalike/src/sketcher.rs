@@ -8,15 +8,14 @@ use std::collections::HashMap;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use crate::candidate::pair_filter::ColumnLayout;
 use crate::feature::multiset::number_copies;
 use crate::feature::shingle::{into_set, shingles};
 use crate::feature::spot::{Spots, built_in};
 use crate::feature::words::words_and_phrases;
 use crate::page::{RawPage, Token};
-use crate::plan::{Features, Measure, Plan, Search};
+use crate::plan::{ColumnLayout, Features, Measure, Plan};
 use crate::plan::{Weights, Within};
-use crate::sketch::PageSketch;
+pub use crate::sketch::PageSketch;
 use crate::sketch::projection::halves;
 use crate::sketch::simhash::{fingerprint, weighted_fingerprint};
 use crate::spill::Fixed;
@@ -72,26 +71,10 @@ pub struct PageFacts<'s> {
     pub scope: Option<Scope>,
 }
 
-impl Plan {
-    /// The columns that a page has after the first reading.
-    #[must_use]
-    pub fn columns(&self) -> ColumnLayout {
-        let bands = self.sketch.bands().map_or(0, |bands| bands.bands);
-        let bits = self.sketch.bit_words() / 2;
-        let (bands, bits) = match self.search {
-            Search::Bands => (bands, 0),
-            Search::Bits(_) => (0, bits),
-            Search::BandsAndBits(_) => (bands, bits),
-            Search::Features { .. } => (0, 0),
-        };
-        ColumnLayout { bands, bits, site: self.sketch.site, group: self.pairs.within.is_some() }
-    }
-}
-
 impl Sketcher {
     /// A sketcher for `plan`.
     #[must_use]
-    pub fn new(plan: &Plan) -> Sketcher {
+    pub(crate) fn of_plan(plan: &Plan) -> Sketcher {
         Sketcher {
             plan: plan.clone(),
             layout: plan.columns(),
@@ -119,7 +102,7 @@ impl Sketcher {
 
     /// The plan.
     #[must_use]
-    pub fn plan(&self) -> &Plan {
+    pub(crate) fn plan(&self) -> &Plan {
         &self.plan
     }
 
@@ -197,7 +180,7 @@ impl Sketcher {
     }
 
     /// The columns of the page just read, for finding candidates.
-    pub fn columns(&mut self, columns: &mut Vec<u64>) {
+    pub(crate) fn columns(&mut self, columns: &mut Vec<u64>) {
         columns.clear();
         if self.layout.bands + self.layout.bits > 0 {
             self.make_sketch(self.layout.bits > 0);
@@ -331,7 +314,7 @@ mod tests {
     /// Everything a method makes of a page, as one number.
     fn digest(config: &Config) -> u64 {
         let plan = config.plan();
-        let mut sketcher = Sketcher::new(&plan);
+        let mut sketcher = Sketcher::of_plan(&plan);
         sketcher.read(&page(PAGE));
         let (mut bytes, mut columns) = (Vec::new(), Vec::new());
         sketcher.columns(&mut columns);
@@ -417,7 +400,7 @@ mod tests {
     fn what_was_sketched_in_the_first_reading_is_what_is_sketched_in_the_second() {
         for config in configs() {
             let plan = config.plan();
-            let mut sketcher = Sketcher::new(&plan);
+            let mut sketcher = Sketcher::of_plan(&plan);
             let (mut first, mut again) = (Vec::new(), Vec::new());
             sketcher.read(&page(PAGE));
             sketcher.columns(&mut first);

@@ -72,12 +72,6 @@ impl<T: Fixed> Spill<T> {
         self.length
     }
 
-    /// Whether there is no item.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
     /// Whether the items are in a file.
     #[must_use]
     pub fn is_spilled(&self) -> bool {

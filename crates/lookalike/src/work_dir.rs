@@ -10,11 +10,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
-use crate::report::files;
-use crate::report::sinks::result_files;
+use crate::files::{self, WORK};
 
-/// The name of the work directory inside the output directory.
-pub const WORK: &str = ".lookalike-work";
 /// How the names of files begin that a later run can go on with.
 pub(crate) const READ_PREFIX: &str = "read-";
 /// The file among them that says which job they belong to.
@@ -38,20 +35,12 @@ pub struct WorkDir {
 }
 
 impl WorkDir {
-    /// Takes hold of `output`, which is made if it does not exist. What a killed run left is cleared, all
-    /// but what `resume` can use.
+    /// Takes hold of `output`, which is made if it does not exist, for a result that consists of `files`; the last of
+    /// them makes it complete. What a killed run left is cleared, all but what `resume` can use.
     ///
     /// # Errors
     /// If it holds something else, another run is in it, or it cannot be written.
-    pub fn open(output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
-        WorkDir::open_for(result_files(), output, force, resume)
-    }
-
-    /// The same for a result that consists of other files; the last of them makes it complete.
-    ///
-    /// # Errors
-    /// As [`open`](Self::open).
-    pub fn open_for(files: Vec<&'static str>, output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
+    pub fn open(files: Vec<&'static str>, output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
         let exists = output.exists();
         if exists && !output.is_dir() {
             return Err(Error::invalid("output", output.display(), "exists and is not a directory; choose another"));
@@ -186,38 +175,43 @@ fn remove(path: &Path) -> Result<()> {
 mod tests {
     use super::*;
 
+    fn open(output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
+        let files = vec![files::KEPT, files::PAGES.parquet, files::CLUSTERS.parquet, files::SUMMARY];
+        WorkDir::open(files, output, force, resume)
+    }
+
     #[test]
     fn a_directory_of_others_is_refused_unless_forced() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("thesis.tex"), "precious").unwrap();
-        assert!(matches!(WorkDir::open(root.path(), false, false), Err(Error::OutputNotOurs { .. })));
-        let forced = WorkDir::open(root.path(), true, false).unwrap();
+        assert!(matches!(open(root.path(), false, false), Err(Error::OutputNotOurs { .. })));
+        let forced = open(root.path(), true, false).unwrap();
         fs::write(forced.path().join("summary.json"), "{\"lookalike\": 1}").unwrap();
         forced.publish().unwrap();
         assert_eq!(fs::read(root.path().join("thesis.tex")).unwrap(), b"precious");
-        assert!(WorkDir::open(root.path(), false, false).is_ok(), "now it is ours");
+        assert!(open(root.path(), false, false).is_ok(), "now it is ours");
     }
 
     #[test]
     fn force_removes_nothing_that_the_run_does_not_write() {
         let root = tempfile::tempdir().unwrap();
         fs::write(root.path().join("pages.jsonl"), "precious").unwrap();
-        let forced = WorkDir::open(root.path(), true, false).unwrap();
+        let forced = open(root.path(), true, false).unwrap();
         fs::write(forced.path().join("summary.json"), "{\"lookalike\": 1}").unwrap();
         forced.publish().unwrap();
         assert_eq!(fs::read(root.path().join("pages.jsonl")).unwrap(), b"precious");
         let other = tempfile::tempdir().unwrap();
         fs::create_dir(other.path().join("kept")).unwrap();
-        assert!(matches!(WorkDir::open(other.path(), true, false), Err(Error::InvalidSetting { .. })));
+        assert!(matches!(open(other.path(), true, false), Err(Error::InvalidSetting { .. })));
     }
 
     #[test]
     fn a_second_run_is_kept_out_and_a_failed_one_leaves_nothing() {
         let root = tempfile::tempdir().unwrap();
         let output = root.path().join("deep/er/out");
-        let first = WorkDir::open(&output, false, false).unwrap();
+        let first = open(&output, false, false).unwrap();
         fs::write(first.path().join("pairs.parquet"), "half").unwrap();
-        assert!(matches!(WorkDir::open(&output, false, false), Err(Error::Locked { .. })));
+        assert!(matches!(open(&output, false, false), Err(Error::Locked { .. })));
         drop(first);
         assert!(!root.path().join("deep").exists());
     }
@@ -228,7 +222,7 @@ mod tests {
         let work = root.path().join(WORK);
         fs::create_dir(&work).unwrap();
         fs::write(work.join("pairs.parquet"), "half").unwrap();
-        let opened = WorkDir::open(root.path(), false, false).unwrap();
+        let opened = open(root.path(), false, false).unwrap();
         assert!(!opened.path().join("pairs.parquet").exists());
     }
 }

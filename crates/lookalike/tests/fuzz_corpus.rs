@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::Path;
 
-use lookalike::fuzzing;
-use lookalike::read::Format;
+use lookalike::config::Format;
+use lookalike::unstable::fuzzing;
 
 fn each(target: &str, run: impl Fn(Vec<u8>) -> usize) -> usize {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/corpus").join(target);

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use lookalike::page::{Body, Markup, RawPage};
+use lookalike::Body;
+use lookalike::Markup;
+use lookalike::RawPage;
 use serde::Deserialize;
 use utoipa::openapi::schema::{AllOfBuilder, OneOfBuilder, SchemaType};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
@@ -55,12 +57,9 @@ impl PageInput<'_> {
             }
         }
         let own = |text: &Option<Cow<'_, str>>| text.as_deref().map(|text| Cow::Owned(text.to_owned()));
-        Ok(RawPage {
-            id: own(&self.id),
-            url: own(&self.url),
-            title: own(&self.title),
-            ..RawPage::new(Body::Text(Cow::Borrowed(body)), markup)
-        })
+        let mut page = RawPage::new(Body::Text(Cow::Borrowed(body)), markup);
+        (page.id, page.url, page.title) = (own(&self.id), own(&self.url), own(&self.title));
+        Ok(page)
     }
 }
 

@@ -2,8 +2,9 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use lookalike::error::Result as LibraryResult;
-use lookalike::online::{CheckOutcome, StorePolicy};
+use lookalike::Result as LibraryResult;
+use lookalike::online::CheckOutcome;
+use lookalike::online::StorePolicy;
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use utoipa::{IntoParams, ToSchema};

@@ -1,6 +1,9 @@
 //! What is said about a page.
 
-use lookalike::online::{CheckOutcome, ComparedCandidate, PageLength, PageVerdict};
+use lookalike::online::CheckOutcome;
+use lookalike::online::ComparedCandidate;
+use lookalike::online::PageLength;
+use lookalike::online::PageVerdict;
 use serde::Serialize;
 use utoipa::ToSchema;
 

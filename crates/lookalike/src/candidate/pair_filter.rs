@@ -6,39 +6,6 @@
 use crate::page::{PageId, PageVec};
 use crate::plan::{Decision, NEAR_MISS_BITS, NEAR_MISS_DISTANCE, Plan};
 
-/// The columns of numbers that every page has after the first reading.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct ColumnLayout {
-    /// Band keys, the first columns.
-    pub bands: usize,
-    /// Words of bits, the columns behind them.
-    pub bits: usize,
-    /// Whether the site follows.
-    pub site: bool,
-    /// Whether the group that is searched within follows.
-    pub group: bool,
-}
-
-impl ColumnLayout {
-    /// Columns in all.
-    #[must_use]
-    pub fn columns(self) -> usize {
-        self.bands + self.bits + usize::from(self.site) + usize::from(self.group)
-    }
-
-    /// The column of the site.
-    #[must_use]
-    pub fn site_column(self) -> Option<usize> {
-        self.site.then_some(self.bands + self.bits)
-    }
-
-    /// The column of the group.
-    #[must_use]
-    pub fn group_column(self) -> Option<usize> {
-        self.group.then(|| self.columns() - 1)
-    }
-}
-
 /// Refuses pairs.
 pub struct PairFilter<'a> {
     /// Words in each page.

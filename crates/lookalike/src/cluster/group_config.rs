@@ -35,7 +35,7 @@ pub enum Keep {
 impl Keep {
     /// The field that must be read for it.
     #[must_use]
-    pub fn rank_field(&self) -> RankField<'_> {
+    pub(crate) fn rank_field(&self) -> RankField<'_> {
         match self {
             Keep::Newest => RankField::Date,
             Keep::Max(field) => RankField::Number(field),

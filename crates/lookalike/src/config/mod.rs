@@ -10,11 +10,15 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 pub use crate::cluster::{ClusterMode, GroupConfig, Keep};
+pub use crate::error::name_settings;
 pub use crate::method::Method;
+pub use crate::names::Named;
 pub use crate::plan::{Guess, Matching, PairConfig, Weights, Within};
-pub use crate::read::ReadConfig;
 pub use crate::read::fields::Fields;
-pub use crate::text::ContentConfig;
+pub use crate::read::{CaptureFilter, Format, MimeTypes, ReadConfig, Statuses};
+pub use crate::size::{format_bytes, parse_bytes};
+pub use crate::text::site::SiteRule;
+pub use crate::text::{ContentConfig, Scope, language};
 pub use fingerprint::FingerprintConfig;
 pub(crate) use v1::ConfigV1;
 
@@ -22,20 +26,20 @@ use crate::error::Result;
 use crate::method::Simhash;
 use crate::plan::{CorpusNeeds, CorpusStats, Plan};
 use crate::read::{Corpus, Sources};
-use crate::text::language;
+use crate::sketcher::Sketcher;
 
 /// What decides the result. Everything in here is part of the config's hash.
 ///
 /// ```
-/// use lookalike::config::Config;
+/// use lookalike::Config;
 /// use lookalike::method::Spotsigs;
 ///
 /// let mut config = Config::new(Spotsigs::default());
 /// config.method.set("threshold", "0.4")?;
 /// config.groups.keep = "longest".parse().unwrap();
 /// config.check()?;
-/// assert_eq!(config.method.definition().rule(), "Jaccard similarity of spot signatures > 0.4");
-/// # Ok::<(), lookalike::error::Error>(())
+/// assert_eq!(config.method.rule(), "Jaccard similarity of spot signatures > 0.4");
+/// # Ok::<(), lookalike::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
@@ -80,13 +84,13 @@ impl Config {
 
     /// What the stages do. What is counted in a corpus is left out.
     #[must_use]
-    pub fn plan(&self) -> Plan {
+    pub(crate) fn plan(&self) -> Plan {
         self.plan_with(None)
     }
 
     /// What the stages do, with what was counted in the corpus.
     #[must_use]
-    pub fn plan_with(&self, corpus: Option<Arc<CorpusStats>>) -> Plan {
+    pub(crate) fn plan_with(&self, corpus: Option<Arc<CorpusStats>>) -> Plan {
         Plan {
             language: self.content.language.as_deref().and_then(language::by_name),
             pairs: self.pairs.clone(),
@@ -95,9 +99,15 @@ impl Config {
         .with_corpus(corpus)
     }
 
+    /// Whether the method counts something in the whole corpus first, as weights by rarity do.
+    #[must_use]
+    pub fn counts_corpus(&self) -> bool {
+        self.corpus_needs().any()
+    }
+
     /// What must be counted in the corpus first.
     #[must_use]
-    pub fn corpus_needs(&self) -> CorpusNeeds {
+    pub(crate) fn corpus_needs(&self) -> CorpusNeeds {
         if self.pairs.exact_only { CorpusNeeds::default() } else { self.method.definition().corpus_needs() }
     }
 
@@ -130,6 +140,23 @@ impl Config {
     #[must_use]
     pub fn hash(&self) -> u64 {
         xxh3_64(&serde_json::to_vec(self).expect("plain fields serialise"))
+    }
+}
+
+impl Sketcher {
+    /// A sketcher for pages as a config reads and compares them. What the method counts in a corpus is left out.
+    ///
+    /// ```
+    /// use lookalike::{Config, RawPage, Sketcher};
+    ///
+    /// let mut sketcher = Sketcher::new(&Config::default());
+    /// let facts = sketcher.read(&RawPage::html("<title>Hello</title><p>Once upon a time there was a page"));
+    /// assert_eq!((facts.tokens, facts.title), (8, Some("Hello")));
+    /// assert_eq!(sketcher.sketch().features.len(), 4, "runs of five words");
+    /// ```
+    #[must_use]
+    pub fn new(config: &Config) -> Sketcher {
+        Sketcher::of_plan(&config.plan())
     }
 }
 

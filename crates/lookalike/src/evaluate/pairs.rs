@@ -159,7 +159,7 @@ pub fn evaluate_pairs(
     for config in configs {
         let plan = config.plan();
         let unit = config.method.unit();
-        let mut sketcher = Sketcher::new(&plan);
+        let mut sketcher = Sketcher::of_plan(&plan);
         let mut counts = Counts { gold: near as u64, ..Counts::default() };
         let (mut decided, mut exact) = (Vec::new(), Vec::new());
         for pair in pairs {

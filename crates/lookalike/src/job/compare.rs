@@ -56,7 +56,7 @@ pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comp
 #[must_use]
 pub fn by_config(left: &RawPage<'_>, right: &RawPage<'_>, config: &Config) -> (MethodDecision, [(u32, u128); 2]) {
     let plan = config.plan();
-    by_plan(left, right, config, &plan, &mut Sketcher::new(&plan))
+    by_plan(left, right, config, &plan, &mut Sketcher::of_plan(&plan))
 }
 
 /// The same with a plan and a sketcher that serve for many pairs.

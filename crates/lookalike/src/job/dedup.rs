@@ -54,7 +54,7 @@ pub struct Outcome {
 /// Whatever stops the run; bad records do not, unless `strict` is set. Nothing half-written stays.
 pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> Result<Outcome> {
     config.check()?;
-    let work = WorkDir::open(&options.output, options.force, options.resume)?;
+    let work = WorkDir::open(report::result_files(), &options.output, options.force, options.resume)?;
     let Inputs { corpus, against } = Inputs::open(config, options, &work)?;
     let outcome = thread_pool(options.threads)?.install(|| {
         let mut resources = Resources::start();

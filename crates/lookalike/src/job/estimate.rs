@@ -8,9 +8,9 @@ use crate::error::{Error, Result};
 use crate::job::RunOptions;
 use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE};
 use crate::page_table::BYTES_PER_PAGE;
-use crate::plan::Plan;
 use crate::read::compression::Compression;
 use crate::read::{Corpus, Format, Source, discover};
+use crate::sketch::supershingle::Bands;
 use crate::sketcher::Sketcher;
 
 /// Bytes that are read to estimate the rest from.
@@ -44,8 +44,8 @@ pub struct Estimate {
     pub disk_bytes: u64,
     /// Records of the sample that could not be used.
     pub skipped: u64,
-    /// Bands and rows that would be used.
-    pub plan: Plan,
+    /// Bands and rows that would be used, where the method has them.
+    pub bands: Option<Bands>,
 }
 
 /// Reads a sample and estimates; writes nothing.
@@ -65,7 +65,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let (mut tokens, mut text_bytes, mut features, mut exact) = (0u64, 0u64, 0u64, true);
     let started = Instant::now();
     let scanned = corpus.scan().threads(options.threads).for_each_batch(
-        || (Sketcher::new(&plan), Vec::new()),
+        || (Sketcher::of_plan(&plan), Vec::new()),
         |(sketcher, columns), records| {
             let mut sums = [0u64; 3];
             records.for_each_page(|page| {
@@ -120,7 +120,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         memory_floor_bytes: floor,
         disk_bytes: bytes + all_pages * 100 + spilled,
         skipped,
-        plan,
+        bands: plan.sketch.bands(),
         corpus,
     })
 }

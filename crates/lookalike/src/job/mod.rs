@@ -3,10 +3,10 @@
 //! [`dedup`] is the main one, from files to evidence; [`recluster`] makes a stricter result from the pairs that it
 //! verified, [`compare`] asks every method about two pages, and [`estimate`] says what a run would take.
 
-pub mod compare;
-pub mod dedup;
-pub mod estimate;
-pub mod recluster;
+pub(crate) mod compare;
+pub(crate) mod dedup;
+pub(crate) mod estimate;
+pub(crate) mod recluster;
 mod run_options;
 
 pub use run_options::RunOptions;

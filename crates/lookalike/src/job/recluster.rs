@@ -56,7 +56,7 @@ pub fn recluster(
     let mut config = stored.config.clone();
     config.groups.cluster = cluster.unwrap_or(config.groups.cluster);
     let options = RunOptions { jsonl: directory.join(files::CLUSTERS.jsonl).exists(), ..options.clone() };
-    let work = WorkDir::open(&options.output, options.force, false)?;
+    let work = WorkDir::open(report::result_files(), &options.output, options.force, false)?;
     let outcome = thread_pool(options.threads)?.install(|| {
         let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
         let loaded = stored::pages(directory, work.path(), limit)?;

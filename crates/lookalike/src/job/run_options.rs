@@ -2,11 +2,13 @@
 
 use std::path::PathBuf;
 
+use crate::machine;
 use crate::report::OutputOptions;
 use crate::report::run::RunFacts;
 
 /// Where a run reads and writes, and what it may use. Nothing in here changes the result.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct RunOptions {
     /// Files, directories, globs, or `-`.
     pub inputs: Vec<String>,
@@ -35,14 +37,14 @@ pub struct RunOptions {
 }
 
 impl RunOptions {
-    /// A run with 2 GiB of memory, as many threads as there are processors, and nothing unusual.
+    /// A run with the default memory and threads, and nothing unusual.
     #[must_use]
-    pub fn new(inputs: Vec<String>, output: PathBuf) -> RunOptions {
+    pub fn new(inputs: impl IntoIterator<Item: Into<String>>, output: impl Into<PathBuf>) -> RunOptions {
         RunOptions {
-            inputs,
-            output,
-            memory_bytes: 2 << 30,
-            threads: std::thread::available_parallelism().map_or(1, usize::from),
+            inputs: inputs.into_iter().map(Into::into).collect(),
+            output: output.into(),
+            memory_bytes: RunOptions::default_memory_bytes(),
+            threads: RunOptions::default_threads(),
             strict: false,
             force: false,
             jsonl: false,
@@ -52,6 +54,18 @@ impl RunOptions {
             seeds: Vec::new(),
             against: None,
         }
+    }
+
+    /// Half of the memory of the machine or container, or 2 GiB if the system does not report it.
+    #[must_use]
+    pub fn default_memory_bytes() -> u64 {
+        machine::memory_bytes().map_or(2 << 30, |bytes| bytes / 2)
+    }
+
+    /// As many threads as there are processors.
+    #[must_use]
+    pub fn default_threads() -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
     }
 
     /// How its outputs are written.

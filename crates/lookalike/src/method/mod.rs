@@ -1,15 +1,18 @@
 //! The methods. Each is one file: its parameters with defaults and checks, its plan, its unit, its threshold and its
 //! rule in words. This file is the registry and what all methods have in common.
 
-pub mod parameters;
+pub(crate) mod parameters;
 
 use serde::{Deserialize, Serialize};
 
 use crate::cluster::GroupConfig;
 use crate::error::{Error, Result};
-use crate::plan::{CorpusNeeds, CorpusStats, Decision, PairConfig, Plan, Unit};
+pub use crate::feature::spot::Antecedent;
+pub use crate::plan::Unit;
+use crate::plan::{CorpusNeeds, CorpusStats, Decision, PairConfig, Plan};
 use crate::text::ContentConfig;
-use parameters::{Parameter, Parameters};
+pub use parameters::Parameter;
+use parameters::Parameters;
 
 /// Lists the methods: the file, the type of its parameters.
 macro_rules! methods {
@@ -33,7 +36,7 @@ macro_rules! methods {
 
             /// The method.
             #[must_use]
-            pub fn definition(&self) -> &dyn MethodDefinition {
+            pub(crate) fn definition(&self) -> &dyn MethodDefinition {
                 match self { $( Method::$type(method) => method, )+ }
             }
 
@@ -74,11 +77,13 @@ methods! {
     spotsigs::Spotsigs,
 }
 
+pub use spotsigs::Antecedents;
+
 /// Seeds whatever is random in a method.
 pub const DEFAULT_SEED: u64 = 0x6c6f_6f6b_616c_696b;
 
 /// What a method is.
-pub trait MethodDefinition: Parameters {
+pub(crate) trait MethodDefinition: Parameters {
     /// Its name on the command line and in files.
     fn name(&self) -> &'static str;
 
@@ -159,6 +164,36 @@ impl Method {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.definition().name()
+    }
+
+    /// What it is, in a line.
+    #[must_use]
+    pub fn about(&self) -> &'static str {
+        self.definition().about()
+    }
+
+    /// What it decides by, in a line; parameters are named in backquotes.
+    #[must_use]
+    pub fn decides_by(&self) -> &'static str {
+        self.definition().decides_by()
+    }
+
+    /// What makes two pages near-duplicates, with the values in force.
+    #[must_use]
+    pub fn rule(&self) -> String {
+        self.definition().rule()
+    }
+
+    /// Its parameters, as they are declared.
+    #[must_use]
+    pub fn parameters(&self) -> Vec<Parameter> {
+        self.definition().declared()
+    }
+
+    /// The value of a parameter, as it is written.
+    #[must_use]
+    pub fn get(&self, name: &str) -> Option<String> {
+        self.definition().get(name)
     }
 
     /// Sets a parameter by name, and what depends on it.

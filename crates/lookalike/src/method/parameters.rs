@@ -34,7 +34,7 @@ impl Parameter {
 }
 
 /// Access to parameters by name.
-pub trait Parameters {
+pub(crate) trait Parameters {
     /// All parameters, in the order in which they are set: a later one may depend on an earlier one.
     fn declared(&self) -> Vec<Parameter>;
 
@@ -52,7 +52,7 @@ pub trait Parameters {
 }
 
 /// A type that parameters can have.
-pub trait Value: Sized {
+pub(crate) trait Value: Sized {
     /// From what a person wrote.
     ///
     /// # Errors

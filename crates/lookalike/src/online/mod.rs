@@ -382,7 +382,7 @@ impl Online {
         let plan = self.plan.get_or_init(|| config.plan());
         let sketchers = &self.sketchers[LANE.with(|lane| *lane)];
         let waiting = sketchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut sketcher = waiting.unwrap_or_else(|| Sketcher::new(plan));
+        let mut sketcher = waiting.unwrap_or_else(|| Sketcher::of_plan(plan));
         let done = work(&mut sketcher);
         let mut sketchers = sketchers.lock().unwrap_or_else(PoisonError::into_inner);
         // One that has read a large page has grown with it.

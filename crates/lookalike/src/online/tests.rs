@@ -279,7 +279,7 @@ fn an_index_that_was_built_is_served_with_its_sketches() {
         let index = Index::create(directory.path(), config(), 0, is_replaced).unwrap();
         let mut bulk = index.bulk_insert().unwrap();
         let FingerprintOrigin::Pages(pages) = config().fingerprints else { panic!("pages") };
-        let mut sketcher = Sketcher::new(&pages.config(&ReadConfig::default(), config().min_tokens).plan());
+        let mut sketcher = Sketcher::new(&pages.config(&ReadConfig::default(), config().min_tokens));
         for number in numbers {
             let kept = pages::stored_page(&page(None, &text(number)), &mut sketcher);
             let id = Id::from(number.to_string().as_str());

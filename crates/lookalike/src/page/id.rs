@@ -61,21 +61,21 @@ impl PageId {
     /// As [`from_index`](Self::from_index).
     #[inline]
     #[must_use]
-    pub fn first(count: usize) -> PageRange {
+    pub(crate) fn first(count: usize) -> PageRange {
         PageRange { next: 0, end: PageId::from_index(count).0 }
     }
 
     /// All numbers from 0 on, for what comes in the order of the pages.
     #[inline]
     #[must_use]
-    pub const fn counting() -> PageRange {
+    pub(crate) const fn counting() -> PageRange {
         PageRange { next: 0, end: u32::MAX }
     }
 
     /// The pages from this one up to, and without, `end`.
     #[inline]
     #[must_use]
-    pub const fn up_to(self, end: PageId) -> PageRange {
+    pub(crate) const fn up_to(self, end: PageId) -> PageRange {
         PageRange { next: self.0, end: end.0 }
     }
 }
@@ -151,7 +151,7 @@ impl FusedIterator for PageRange {}
 
 /// A value for every page of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct PageVec<T>(Vec<T>);
+pub(crate) struct PageVec<T>(Vec<T>);
 
 impl<T> PageVec<T> {
     /// No pages yet.
@@ -204,7 +204,7 @@ impl<T> PageVec<T> {
 
     /// The pages.
     #[must_use]
-    pub fn pages(&self) -> PageRange {
+    pub(crate) fn pages(&self) -> PageRange {
         PageId::first(self.0.len())
     }
 

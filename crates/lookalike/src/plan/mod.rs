@@ -4,6 +4,7 @@
 //! takes from it what concerns the stage: text which terms, sketcher which features and sketch, candidate which
 //! search, verify which measure and decision, cluster which direction. No stage knows a method.
 
+mod columns;
 mod corpus_stats;
 mod coverage;
 pub mod curve;
@@ -15,10 +16,11 @@ mod sketch_plan;
 
 use std::sync::Arc;
 
+pub(crate) use columns::ColumnLayout;
 pub use corpus_stats::{CorpusNeeds, CorpusStats};
 pub use decision::{Decision, NEAR_MISS_BITS, NEAR_MISS_DISTANCE, NEAR_MISS_SHARE, Unit, Verdict};
 pub use pair_rules::{PairConfig, Within};
-pub use sketch_plan::{SketchParts, SketchPlan};
+pub use sketch_plan::SketchPlan;
 
 use crate::feature::chunk::Chunker;
 use crate::feature::spot::Spots;

@@ -20,7 +20,7 @@ use crate::read::{Batch, CaptureFilter, Format, NotAPage, ReadConfig, Source, So
 /// them all; [`scan`](Corpus::scan) works on them with many threads.
 ///
 /// ```
-/// use lookalike::read::{Corpus, ReadConfig};
+/// use lookalike::{Corpus, ReadConfig};
 ///
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let path = directory.path().join("pages.jsonl").to_string_lossy().into_owned();
@@ -32,7 +32,7 @@ use crate::read::{Batch, CaptureFilter, Format, NotAPage, ReadConfig, Source, So
 ///     Err(record) => skipped.push(record),
 /// })?;
 /// assert_eq!((ids, skipped.len()), (vec!["a".to_owned()], 1));
-/// # Ok::<(), lookalike::error::Error>(())
+/// # Ok::<(), lookalike::Error>(())
 /// ```
 #[derive(Debug)]
 pub struct Corpus {
@@ -59,13 +59,14 @@ impl Corpus {
     ///
     /// # Errors
     /// When an input does not exist, is in no known format, or cannot be read.
-    pub fn open(inputs: &[String], config: &ReadConfig) -> Result<Corpus> {
-        Ok(Corpus::new(discover(inputs, config.format, Path::new(""), None)?, config))
+    pub fn open(inputs: &[impl AsRef<str>], config: &ReadConfig) -> Result<Corpus> {
+        let inputs: Vec<String> = inputs.iter().map(|input| input.as_ref().to_owned()).collect();
+        Ok(Corpus::new(discover(&inputs, config.format, Path::new(""), None)?, config))
     }
 
     /// The pages of known sources.
     #[must_use]
-    pub fn new(sources: impl Into<Sources>, config: &ReadConfig) -> Corpus {
+    pub(crate) fn new(sources: impl Into<Sources>, config: &ReadConfig) -> Corpus {
         let Sources { list, ignored, problems } = sources.into();
         Corpus {
             sources: list,
@@ -82,7 +83,7 @@ impl Corpus {
 
     /// Also reads the field that pages are ranked by.
     #[must_use]
-    pub fn ranked_by(mut self, rank: RankField<'_>) -> Corpus {
+    pub(crate) fn ranked_by(mut self, rank: RankField<'_>) -> Corpus {
         self.names = FieldNames::new(&self.fields, rank);
         self
     }

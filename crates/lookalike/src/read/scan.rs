@@ -85,7 +85,7 @@ impl<'c> Scan<'c> {
     ///
     /// # Errors
     /// As [`Scan::for_each`].
-    pub fn for_each_of<W, T: Send>(
+    pub(crate) fn for_each_of<W, T: Send>(
         self,
         wanted: &Wanted,
         new_worker: impl Fn() -> W + Sync,
@@ -103,7 +103,7 @@ impl<'c> Scan<'c> {
     ///
     /// # Errors
     /// As [`Scan::for_each`].
-    pub fn for_each_batch<W, R: Send>(
+    pub(crate) fn for_each_batch<W, R: Send>(
         self,
         new_worker: impl Fn() -> W + Sync,
         work: impl Fn(&mut W, &mut Records<'_>) -> Result<R> + Sync,
@@ -116,7 +116,7 @@ impl<'c> Scan<'c> {
     ///
     /// # Errors
     /// As [`Scan::for_each`].
-    pub fn for_each_batch_of<W, R: Send>(
+    pub(crate) fn for_each_batch_of<W, R: Send>(
         self,
         wanted: &Wanted,
         new_worker: impl Fn() -> W + Sync,

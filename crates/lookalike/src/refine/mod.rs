@@ -135,7 +135,7 @@ impl Refiner {
     /// A sketcher for [`sketch`](Self::sketch); one for each thread.
     #[must_use]
     pub fn sketcher(&self) -> Sketcher {
-        Sketcher::new(&self.plan)
+        Sketcher::of_plan(&self.plan)
     }
 
     /// What a page is compared by.

@@ -5,7 +5,6 @@
 
 pub mod comparison;
 pub mod diff;
-pub mod files;
 pub mod index_plots;
 pub(crate) mod numbers;
 pub(crate) mod plots;
@@ -26,6 +25,7 @@ use crate::cluster::Fate;
 use crate::cluster::identity::IdentitySets;
 use crate::config::Config;
 use crate::error::Result;
+pub(crate) use crate::files;
 use crate::observe::Observer;
 use crate::page::{PageId, PageOrigin, PageVec};
 use crate::page_table::PageTable;
@@ -33,6 +33,7 @@ use crate::plan::Plan;
 use crate::read::Corpus;
 use crate::verify::Verified;
 use sinks::SinkContext;
+pub(crate) use sinks::result_files;
 use skipped::Skipped;
 use summary::{Capped, FilterReport, SizeFilterReport, SourceFile, Summary, TableReport};
 

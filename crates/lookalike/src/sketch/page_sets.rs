@@ -48,18 +48,6 @@ impl SetBatch {
         self.weights.clear();
         self.sketches.clear();
     }
-
-    /// Number of pages.
-    #[must_use]
-    pub fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    /// Whether there is no page.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
-    }
 }
 
 /// Scratch space to read two pages back into; one per thread.
@@ -144,12 +132,6 @@ impl PageSets {
     #[must_use]
     pub fn len(&self) -> usize {
         self.pages.len()
-    }
-
-    /// Whether there is no page.
-    #[must_use]
-    pub fn is_empty(&self) -> bool {
-        self.pages.is_empty()
     }
 
     /// Features of all pages together.

@@ -95,30 +95,6 @@ fn classify(name: &[u8]) -> Tag {
     }
 }
 
-/// Whether a body without a declared type is markup.
-#[must_use]
-pub fn looks_like_html(text: &[u8]) -> bool {
-    let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
-    let head = &start[..start.len().min(64)];
-    let lower = head.to_ascii_lowercase();
-    [
-        &b"<!doctype"[..],
-        b"<html",
-        b"<head",
-        b"<body",
-        b"<?xml",
-        b"<!--",
-        b"<div",
-        b"<p>",
-        b"<title",
-        b"<meta",
-        b"<table",
-        b"<article",
-    ]
-    .iter()
-    .any(|prefix| lower.starts_with(prefix))
-}
-
 /// Extracts the text of `html` into `page`; `page_url` tells own images from those of other hosts.
 pub fn extract(html: &str, page_url: Option<&str>, page: &mut PageText) {
     extract_with(html, page_url, false, page);

@@ -25,7 +25,7 @@ pub(crate) use normalize::is_unspaced;
 use self::core::CoreFinder;
 use crate::error::{Error, Result};
 use crate::names::named;
-use crate::page::{Body, Markup, RawPage, Token};
+use crate::page::{Body, Markup, RawPage, Token, looks_like_html};
 use html::{ImageTerm, PageText};
 use tokenize::{TermSink, Tokenizer, TokensAt, Words};
 
@@ -405,7 +405,7 @@ fn is_html(markup: Markup, text: &str) -> bool {
     match markup {
         Markup::Html => true,
         Markup::Text => false,
-        Markup::Unknown => html::looks_like_html(text.as_bytes()),
+        Markup::Unknown => looks_like_html(text.as_bytes()),
     }
 }
 

@@ -14,7 +14,7 @@ pub mod qrels;
 mod side;
 pub mod urls;
 
-pub use output::{Conflict, NgramRow, Report};
+pub use output::{Claim, Conflict, NgramFound, NgramRow, Report};
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -131,7 +131,7 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
         );
         return Err(Error::conflict("output", reason));
     }
-    let work = WorkDir::open_for(output::FILES.to_vec(), &options.output, options.force, false)?;
+    let work = WorkDir::open(output::FILES.to_vec(), &options.output, options.force, false)?;
     let read = &options.config.read;
     let (from, to) = (Side::new(&options.from, read)?, Side::new(&options.to, read)?);
     let config = side::common_config(&from, &to, &options.config)?;

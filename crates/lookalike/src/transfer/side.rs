@@ -146,7 +146,7 @@ impl PageFiles {
             || PageWorker {
                 corpus,
                 frame: &frame,
-                sketcher: Sketcher::new(&plan),
+                sketcher: Sketcher::of_plan(&plan),
                 reader: PageReader::new(options),
                 scratch: NgramScratch::default(),
             },

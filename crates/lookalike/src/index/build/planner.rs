@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use crate::error::{Error, Result};
 use crate::index::segment::packed::PackedShape;
-use crate::plan::design::{Cut, Design, MOST_RADIUS, MOST_TABLES, binomial};
+pub use crate::plan::design::{Cut, Design, TableShape};
+use crate::plan::design::{MOST_RADIUS, MOST_TABLES, binomial};
 use crate::size::format_bytes;
 
 /// What a design costs.

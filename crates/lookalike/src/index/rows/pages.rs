@@ -108,7 +108,7 @@ pub fn for_each(
     observer.start(Stage::Read, corpus.bytes());
     let scan = corpus.scan().threads(threads).observed_by(observer).without_revisits();
     let Scanned { skipped, examples, .. } = scan.for_each(
-        || Sketcher::new(&plan),
+        || Sketcher::of_plan(&plan),
         |sketcher, page| Ok(Some((Id::Text(corpus.id_of(&page).into()), stored_page(&page, sketcher)))),
         |(id, page)| {
             match page.fingerprint.filter(|_| !page.is_short) {

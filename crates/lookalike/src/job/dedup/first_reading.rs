@@ -119,7 +119,7 @@ impl Run<'_> {
         let pending_units: Vec<&Unit> = pending.iter().map(|&unit| &units[unit]).collect();
         corpus.scan().threads(self.options.threads).progress_to(self.observer).for_each_unit(
             &pending_units,
-            || (Sketcher::new(self.plan), index.map(Index::reader)),
+            || (Sketcher::of_plan(self.plan), index.map(Index::reader)),
             |(sketcher, index), records| {
                 let mut out = SketchedBatch::new(count, keeps_features);
                 records.for_each(|found| {

@@ -26,7 +26,7 @@ impl Run<'_> {
         // Damage was reported in the first reading.
         corpus.scan().threads(self.options.threads).progress_to(self.observer).for_each_batch_of(
             &wanted,
-            || Sketcher::new(self.plan),
+            || Sketcher::of_plan(self.plan),
             |sketcher, records| {
                 let mut read = spare_batches().pop().unwrap_or_default();
                 records.for_each_page(|raw| {

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::SkipKind;
-use crate::page::{Body, Capture, Markup, RawPage};
+use crate::page::{Body, Capture, Markup, RawPage, looks_like_html};
 use crate::read::crawl::http::{self, BodyProblem, ResponseHead};
 use crate::read::crawl::{ArchiveKind, line_ends};
 use crate::read::fields::FieldNames;
@@ -21,7 +21,6 @@ use crate::read::format::{arc, warc};
 use crate::read::split::batch::Cut;
 use crate::read::split::unpack::Unpacker;
 use crate::read::{Record, Source, WantedRecord};
-use crate::text::html::looks_like_html;
 
 /// Which responses are pages.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -41,7 +41,7 @@ const FORMATS: &[Format] = &[
 /// A file format.
 ///
 /// ```
-/// use lookalike::read::Format;
+/// use lookalike::config::Format;
 ///
 /// let format: Format = "csv".parse().unwrap();
 /// assert!(Format::all().any(|known| known == format));

@@ -6,12 +6,11 @@ use std::io::Read;
 use std::time::UNIX_EPOCH;
 
 use crate::error::{Result, SkipKind};
-use crate::page::{Body, Markup, RawPage, SourceId};
+use crate::page::{Body, Markup, RawPage, SourceId, looks_like_html};
 use crate::read::format::reader::{Description, FileParser, Input, Keeping, Likeness, Reader};
 use crate::read::source::compression::Compression;
 use crate::read::split::batch::{Content, Only, Visit};
 use crate::read::{Corpus, NotAPage};
-use crate::text::html::looks_like_html;
 
 /// One HTML page per file.
 pub(super) struct Html;

@@ -38,9 +38,9 @@ pub const STDIN: &str = "-";
 #[derive(Debug, Clone)]
 pub struct Source {
     /// What its pages are read for.
-    pub origin: PageOrigin,
+    pub(crate) origin: PageOrigin,
     /// Where its bytes are.
-    pub location: Location,
+    pub(crate) location: Location,
     /// Its name in the output files: the path as it was given.
     pub display: String,
     /// Its unique short name: ids and the file in `kept/` are made of it.
@@ -70,7 +70,7 @@ impl Source {
 
     /// The same source, read for another reason.
     #[must_use]
-    pub fn with_origin(self, origin: PageOrigin) -> Source {
+    pub(crate) fn with_origin(self, origin: PageOrigin) -> Source {
         Source { origin, ..self }
     }
 

@@ -68,8 +68,9 @@ fn inside(path: &Path) -> String {
 mod tests {
     use super::*;
     use crate::page::PageOrigin;
+    use crate::read::Format;
     use crate::read::source::compression::Compression;
-    use crate::read::{Format, Location};
+    use crate::read::source::file::Location;
 
     fn named(sources: &[(&str, &str)]) -> Vec<String> {
         let mut list: Vec<Source> = sources

@@ -56,7 +56,7 @@ pub(crate) fn for_each<T: Send>(
     let mut read: HashMap<PageId, T> = HashMap::new();
     corpus.scan().for_each_of(
         &wanted,
-        || Sketcher::new(&plan),
+        || Sketcher::of_plan(&plan),
         |sketcher, page, raw| {
             let is_same = sketcher.read(&raw).tokens == stored.pages.tokens[page];
             Ok(is_same.then(|| (page, visit(&raw))))

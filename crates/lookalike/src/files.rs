@@ -15,6 +15,8 @@ macro_rules! table {
     };
 }
 
+/// The directory that a run works in until its result is complete.
+pub const WORK: &str = ".lookalike-work";
 /// Every page of the input.
 pub const PAGES: TableFiles = table!("pages");
 /// What became of every page.

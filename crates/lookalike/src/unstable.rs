@@ -1,0 +1,22 @@
+//! The stages themselves, for benchmarks, fuzzing and comparisons with other tools. Anything in here may change at any
+//! time.
+
+pub mod fuzzing;
+
+pub use crate::candidate::hamming_join::self_join;
+pub use crate::feature::chunk::{ChunkPlan, Chunker};
+pub use crate::job::compare::by_config;
+pub use crate::report::run::{cpu_seconds, peak_memory_bytes};
+pub use crate::sketch::min_bytes::{MinBytes, min_bytes, similarity};
+pub use crate::sketch::minhash::MinHasher;
+pub use crate::sketch::projection::{Projection, distance};
+pub use crate::sketch::simhash::fingerprint;
+pub use crate::text::charset::{Decoded, decode};
+pub use crate::text::html::{ImageTerm, PageText, extract};
+pub use crate::text::tokenize::Words;
+pub use crate::text::{PageReader, ReadPage, TextOptions};
+
+/// Vector kernels and their safe twins.
+pub mod kernel {
+    pub use crate::kernel::*;
+}
