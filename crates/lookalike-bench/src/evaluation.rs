@@ -70,14 +70,11 @@ fn evaluate_set(set: &Labelled, work: &Path) -> Result<(Evaluation, Value)> {
     }
     fs::write(&path, rows)?;
     let gold = Gold::read(&path, &GoldColumns::default(), 1.0)?;
-    let options = EvaluateOptions {
-        inputs: vec![set.directory.to_string_lossy().into_owned()],
-        configs: Method::all().into_iter().map(Config::new).collect(),
-        threads: 2,
-        memory_bytes: 4 << 30,
-        allow_missing: true,
-        equal_recall: Some("shingle".to_owned()),
-    };
+    let configs = Method::all().into_iter().map(Config::new).collect();
+    let mut options = EvaluateOptions::new([set.directory.to_string_lossy()], configs);
+    (options.threads, options.memory_bytes) = (2, 4 << 30);
+    options.allow_missing = true;
+    options.equal_recall = Some("shingle".to_owned());
     let report = work.join(format!("{}.html", set.name));
     let evaluation = write_report(&gold, &options, &report, &|_| {})?;
     let json: Value = serde_json::from_slice(&fs::read(report.with_extension("json"))?)?;

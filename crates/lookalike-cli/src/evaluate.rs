@@ -6,7 +6,6 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use lookalike::Config;
 use lookalike::Error;
-use lookalike::RunOptions;
 use lookalike::evaluate;
 use lookalike::evaluate::EvaluateOptions;
 use lookalike::evaluate::Evaluation;
@@ -54,14 +53,11 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
         config.pairs.site = arguments.site;
         config
     });
-    let options = EvaluateOptions {
-        inputs: arguments.inputs.clone(),
-        configs: configs.collect(),
-        threads: arguments.threads.map_or_else(RunOptions::default_threads, usize::from),
-        memory_bytes: arguments.memory.unwrap_or_else(RunOptions::default_memory_bytes),
-        allow_missing: arguments.allow_missing,
-        equal_recall: arguments.equal_recall.clone(),
-    };
+    let mut options = EvaluateOptions::new(&arguments.inputs, configs.collect());
+    options.threads = arguments.threads.map_or(options.threads, usize::from);
+    options.memory_bytes = arguments.memory.unwrap_or(options.memory_bytes);
+    options.allow_missing = arguments.allow_missing;
+    options.equal_recall.clone_from(&arguments.equal_recall);
     let is_shown = !arguments.talking.quiet && io::stderr().is_terminal();
     let progress = |what: &str| {
         if is_shown {

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lookalike::config::ClusterMode;
-use lookalike::transfer::OnConflict;
+use lookalike::transfer::{OnConflict, TransferOptions};
 
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::{method_name, named};
@@ -135,7 +135,7 @@ pub(crate) struct TransferArguments {
     pub(crate) output: PathBuf,
 
     /// Minimum similarity of near-duplicates, 0..1, by word 5-grams
-    #[arg(short, long, value_name = "T", default_value_t = 0.7)]
+    #[arg(short, long, value_name = "T", default_value_t = TransferOptions::THRESHOLD)]
     pub(crate) threshold: f64,
 
     /// Differing bits of fingerprints up to which pages are compared exactly

@@ -3,9 +3,6 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::Config;
-use lookalike::RunOptions;
-use lookalike::method::Simhash;
 use lookalike::result::files;
 use lookalike::transfer;
 use lookalike::transfer::Report;
@@ -18,23 +15,17 @@ use crate::search_args::TransferArguments;
 use crate::table::{counted, thousands};
 
 pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
-    let mut config = Config::new(Simhash::default());
-    config.method.set("radius", &arguments.radius.to_string())?;
-    read_as(&mut config, &arguments.reading);
-    let options = TransferOptions {
-        qrels: arguments.qrels.clone(),
-        from: arguments.from.clone(),
-        to: arguments.to.clone(),
-        output: arguments.output.clone(),
-        config,
-        threshold: arguments.threshold,
-        allow_missing: arguments.allow_missing,
-        verified_only: arguments.verified_only,
-        all_near: arguments.all_near,
-        on_conflict: arguments.on_conflict,
-        force: arguments.force,
-        threads: arguments.threads.map_or_else(RunOptions::default_threads, usize::from),
-    };
+    let paths = (arguments.qrels.clone(), arguments.output.clone());
+    let mut options = TransferOptions::new(paths.0, arguments.from.clone(), arguments.to.clone(), paths.1);
+    options.config.method.set("radius", &arguments.radius.to_string())?;
+    read_as(&mut options.config, &arguments.reading);
+    options.threshold = arguments.threshold;
+    options.allow_missing = arguments.allow_missing;
+    options.verified_only = arguments.verified_only;
+    options.all_near = arguments.all_near;
+    options.on_conflict = arguments.on_conflict;
+    options.force = arguments.force;
+    options.threads = arguments.threads.map_or(options.threads, usize::from);
     let report = transfer(&options, &Progress::new(&arguments.talking)?)?;
     if !arguments.talking.quiet {
         print(&mut io::stdout().lock(), &report, arguments)?;

@@ -1,4 +1,4 @@
-//! What a run tells whoever watches it. The library itself never prints.
+//! What a run reports to whoever watches it. The library itself never prints.
 
 use crate::error::SkippedRecord;
 
@@ -34,7 +34,19 @@ impl Stage {
     }
 }
 
-/// Watches a run.
+/// Watches a run: every method may be left out.
+///
+/// ```
+/// use lookalike::{Observer, Stage};
+///
+/// struct Stages;
+///
+/// impl Observer for Stages {
+///     fn start(&self, stage: Stage, total: u64) {
+///         eprintln!("{}: {total} bytes or pages", stage.name());
+///     }
+/// }
+/// ```
 pub trait Observer: Sync {
     /// A stage starts; `total` units of work (bytes or pages) are known to be ahead, or 0.
     fn start(&self, stage: Stage, total: u64) {
@@ -55,6 +67,7 @@ pub trait Observer: Sync {
 }
 
 /// Watches nothing.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
 impl Observer for Silent {}

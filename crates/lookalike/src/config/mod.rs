@@ -151,8 +151,8 @@ impl Sketcher {
     ///
     /// let mut sketcher = Sketcher::new(&Config::default());
     /// let facts = sketcher.read(&RawPage::html("<title>Hello</title><p>Once upon a time there was a page"));
-    /// assert_eq!((facts.tokens, facts.title), (8, Some("Hello")));
-    /// assert_eq!(sketcher.sketch().features.len(), 4, "runs of five words");
+    /// assert_eq!((facts.tokens, facts.title), (9, Some("Hello")));
+    /// assert_eq!(sketcher.sketch().features.len(), 5, "runs of five words");
     /// ```
     #[must_use]
     pub fn new(config: &Config) -> Sketcher {

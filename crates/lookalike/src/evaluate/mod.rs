@@ -27,6 +27,7 @@ use serde::Serialize;
 
 use crate::config::{Config, Guess, Method};
 use crate::error::{Error, Result};
+use crate::job::RunOptions;
 use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::Unit;
 use crate::report::stored;
@@ -37,6 +38,8 @@ use method_run::{MethodRun, Runner, loosest, temporary_directory};
 use metrics::{ClusterScores, Counts, compare_clusters, strict};
 
 /// What is to be evaluated, and how.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct EvaluateOptions {
     /// Files of pages.
     pub inputs: Vec<String>,
@@ -48,8 +51,23 @@ pub struct EvaluateOptions {
     pub memory_bytes: u64,
     /// Judged pages may be missing from the input.
     pub allow_missing: bool,
-    /// All methods are also set to the recall that this one has as it comes.
+    /// All methods are also set to the recall that this one has with its own threshold.
     pub equal_recall: Option<String>,
+}
+
+impl EvaluateOptions {
+    /// Some methods on some pages, with the default threads and memory. Every judged page must be there.
+    #[must_use]
+    pub fn new(inputs: impl IntoIterator<Item: Into<String>>, configs: Vec<Config>) -> EvaluateOptions {
+        EvaluateOptions {
+            inputs: inputs.into_iter().map(Into::into).collect(),
+            configs,
+            threads: RunOptions::default_threads(),
+            memory_bytes: RunOptions::default_memory_bytes(),
+            allow_missing: false,
+            equal_recall: None,
+        }
+    }
 }
 
 /// All methods, judged.
@@ -193,15 +211,37 @@ struct JudgedPair {
     facts: PairFacts,
 }
 
-/// Runs the methods and judges them; `tell` hears what is about to be done.
+/// Runs the methods and judges them; `announce` is called with what is about to be done.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let at = |name: &str| directory.path().join(name);
+/// use lookalike::evaluate::{EvaluateOptions, evaluate, gold::{Gold, GoldColumns}};
+/// use lookalike::{Config, Method};
+///
+/// let story = "The ferry had left the harbour before the storm reached the town, and nobody was hurt. ".repeat(5);
+/// let other = "Prices of bread and milk rose again this spring, and bakers say that flour is why. ".repeat(5);
+/// let line = |id: &str, text: &str| format!("{{\"id\": \"{id}\", \"text\": \"{text}\"}}\n");
+/// let pages = line("a", &story) + &line("b", &format!("{story} (Photo)")) + &line("c", &other);
+/// std::fs::write(at("pages.jsonl"), pages).unwrap();
+/// std::fs::write(at("gold.tsv"), "page\tcluster\na\tferry\nb\tferry\nc\tprices\n").unwrap();
+///
+/// let gold = Gold::read(&at("gold.tsv"), &GoldColumns::default(), 1.0)?;
+/// let configs = ["minhash", "spotsigs"].map(|name| Method::named(name).map(Config::new));
+/// let configs = configs.into_iter().collect::<Result<_, _>>()?;
+/// let options = EvaluateOptions::new([at("pages.jsonl").to_string_lossy()], configs);
+/// let evaluation = evaluate(&gold, &options, &|_| {})?;
+/// assert_eq!((evaluation.gold_pairs, evaluation.methods.len()), (1, 2));
+/// # Ok::<(), lookalike::Error>(())
+/// ```
 ///
 /// # Errors
 /// When a run fails, or judged pages are missing that must not be.
-pub fn evaluate(gold: &Gold, options: &EvaluateOptions, tell: &dyn Fn(&str)) -> Result<Evaluation> {
-    Ok(evaluate_keeping(gold, options, false, tell)?.0)
+pub fn evaluate(gold: &Gold, options: &EvaluateOptions, announce: &dyn Fn(&str)) -> Result<Evaluation> {
+    Ok(evaluate_keeping(gold, options, false, announce)?.0)
 }
 
-/// A method as it comes and at its loosest.
+/// A method with its own threshold and at its loosest.
 struct RunPair {
     run: MethodRun,
     loose: MethodRun,
@@ -211,7 +251,7 @@ fn evaluate_keeping(
     gold: &Gold,
     options: &EvaluateOptions,
     keeps_runs: bool,
-    tell: &dyn Fn(&str),
+    announce: &dyn Fn(&str),
 ) -> Result<(Evaluation, Vec<RunPair>)> {
     let runner = Runner::new(options);
     if let Some(reference) = &options.equal_recall
@@ -223,7 +263,7 @@ fn evaluate_keeping(
     let mut evaluation: Option<Evaluation> = None;
     let mut curves: Vec<(Method, Vec<JudgedPair>)> = Vec::new();
     for config in &options.configs {
-        tell(config.method.name());
+        announce(config.method.name());
         let run = runner.run(config)?;
         let labels = Labels::new(gold, &run.stored, config.pairs.site, options.allow_missing)?;
         let truth = labels.true_pairs();

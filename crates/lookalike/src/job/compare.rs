@@ -27,6 +27,16 @@ pub use crate::report::comparison::{ComparedPage, Comparison};
 
 /// Compares two pages by every method, at its defaults but for what `common` says about text, site and
 /// masking.
+///
+/// ```
+/// use lookalike::{Config, RawPage, compare};
+///
+/// let story = "The ferry had left the harbour before the storm reached the town, and nobody was hurt. ".repeat(5);
+/// let (left, right) = (RawPage::text(&story), RawPage::html(format!("<h1>News</h1><p>{story}")));
+/// let comparison = compare(&left, &right, &Config::default());
+/// let minhash = &comparison.methods[0];
+/// assert!(minhash.near_duplicate && minhash.similarity > 0.9 && !comparison.identical);
+/// ```
 #[must_use]
 pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comparison {
     let mut facts = [(0, 0u128), (0, 0)];

@@ -50,6 +50,23 @@ pub struct Outcome {
 
 /// Finds and removes near-duplicates: the whole of `lookalike dedup`.
 ///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+/// use lookalike::{Config, Method, RunOptions, Silent, dedup};
+///
+/// let story = "The ferry had left the harbour before the storm reached the town, and nobody was hurt. ".repeat(5);
+/// std::fs::write(at("pages.csv"), format!("id,text\na,{story:?}\nb,{:?}\n", story.to_uppercase())).unwrap();
+///
+/// let mut config = Config::new(Method::named("simhash")?);
+/// config.groups.keep = "longest".parse().unwrap();
+/// let mut options = RunOptions::new([at("pages.csv")], at("out"));
+/// options.threads = 1;
+/// let outcome = dedup(&config, &options, &Silent)?;
+/// assert_eq!((outcome.summary.pages, outcome.summary.dropped), (2, 1));
+/// # Ok::<(), lookalike::Error>(())
+/// ```
+///
 /// # Errors
 /// Whatever stops the run; bad records do not, unless `strict` is set. Nothing half-written stays.
 pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> Result<Outcome> {

@@ -50,6 +50,17 @@ pub struct Estimate {
 
 /// Reads a sample and estimates; writes nothing.
 ///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+/// use lookalike::{Config, RunOptions, estimate};
+///
+/// std::fs::write(at("pages.jsonl"), "{\"text\": \"Once upon a time\"}\n").unwrap();
+/// let estimate = estimate(&Config::default(), &RunOptions::new([at("pages.jsonl")], at("out")))?;
+/// assert_eq!((estimate.pages, estimate.exact), (1, true));
+/// # Ok::<(), lookalike::Error>(())
+/// ```
+///
 /// # Errors
 /// As the run itself would: missing inputs, unknown formats.
 pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {

@@ -33,6 +33,21 @@ use crate::work_dir::WorkDir;
 /// Clusters the pairs of the result in `directory` whose similarity is at least `threshold`;
 /// `cluster` overrides how. Writes to `options.output`, which may be the same directory.
 ///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let at = |name: &str| directory.path().join(name);
+/// use lookalike::{Config, RunOptions, Silent, dedup, recluster};
+///
+/// let story = "The ferry had left the harbour before the storm reached the town, and nobody was hurt. ";
+/// let line = |id: &str, end: &str| format!("{{\"id\": \"{id}\", \"text\": \"{}\"}}\n", story.to_owned() + end);
+/// std::fs::write(at("pages.jsonl"), line("a", "") + &line("b", "Photo: a reader.")).unwrap();
+/// let input = [at("pages.jsonl").to_string_lossy().into_owned()];
+/// let loose = dedup(&Config::default(), &RunOptions::new(input.clone(), at("loose")), &Silent)?;
+/// let strict = recluster(&at("loose"), 0.95, None, &RunOptions::new(input, at("strict")), &Silent)?;
+/// assert_eq!((loose.summary.kept, strict.summary.kept), (1, 2));
+/// # Ok::<(), lookalike::Error>(())
+/// ```
+///
 /// # Errors
 /// When the directory is no result, the threshold is below that of the result, or files are gone.
 pub fn recluster(

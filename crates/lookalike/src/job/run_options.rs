@@ -6,7 +6,15 @@ use crate::machine;
 use crate::report::OutputOptions;
 use crate::report::run::RunFacts;
 
-/// Where a run reads and writes, and what it may use. Nothing in here changes the result.
+/// Where a run reads and writes, and what it may use. Nothing in here changes what is decided about pages.
+///
+/// ```
+/// use lookalike::RunOptions;
+///
+/// let mut options = RunOptions::new(["crawl/*.warc.gz"], "out");
+/// options.memory_bytes = 4 << 30;
+/// options.strict = true;
+/// ```
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RunOptions {

@@ -118,6 +118,25 @@ struct ServedIndex {
 }
 
 /// An index that is asked and written to by many at once.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let directory = directory.path();
+/// use lookalike::config::FingerprintConfig;
+/// use lookalike::index::IndexConfig;
+/// use lookalike::online::{OnlineOptions, PageVerdict, StorePolicy};
+/// use lookalike::{Online, RawPage};
+///
+/// Online::create(directory, IndexConfig::pages(FingerprintConfig::default(), 3))?;
+/// let online = Online::open(directory, OnlineOptions::default())?;
+/// let mut page = RawPage::text("The ferry had left the harbour before the storm reached the town. ".repeat(5));
+/// page.id = Some("ferry".into());
+/// assert_eq!(online.insert(&page, StorePolicy::IfNew)?.verdict, PageVerdict::New);
+/// let again = online.check(&page)?;
+/// assert_eq!((again.verdict, again.of[0].id.as_str()), (PageVerdict::Exact, "ferry"));
+/// online.close()?;
+/// # Ok::<(), lookalike::Error>(())
+/// ```
 pub struct Online {
     served: Arc<ServedIndex>,
     plan: OnceLock<Plan>,
@@ -285,6 +304,18 @@ impl Online {
             }
         }
         self.send(SequencerJob::Put { incoming: Box::new(incoming), policy, done: Box::new(done) })
+    }
+
+    /// Looks a page up and stores it, and returns when all that the outcome says is on disk. Many threads may do so at
+    /// once: what waits is synced together.
+    ///
+    /// # Errors
+    /// As [`put`](Online::put), and when nothing can be stored.
+    pub fn insert(&self, page: &RawPage<'_>, policy: StorePolicy) -> Result<CheckOutcome> {
+        let (sender, outcome) = std::sync::mpsc::sync_channel(1);
+        let send = move |outcome| sender.send(outcome).expect("insert waits for it");
+        self.put(page, policy, send)?;
+        outcome.recv().map_err(|_| Error::internal("a page was neither stored nor refused"))?
     }
 
     /// Removes the page with an id; `done` is called with whether there was one, when it is gone from disk.

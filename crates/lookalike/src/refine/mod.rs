@@ -29,6 +29,22 @@ use crate::union_find::UnionFind;
 use crate::verify::score::{Score, score};
 
 /// Folds lists by one method.
+///
+/// ```
+/// use lookalike::method::Bloom;
+/// use lookalike::{RawPage, Refiner};
+///
+/// let story = "The ferry had left the harbour before the storm reached the town, and nobody was hurt. ".repeat(5);
+/// let other = "Prices of bread and milk rose again this spring, and bakers say that flour is why. ".repeat(5);
+/// let refiner = Refiner::new(Refiner::defaults(Bloom::default()))?;
+/// let mut sketcher = refiner.sketcher();
+/// let results = [&story, &other, &format!("{story} (Photo)")];
+/// let sketches = results.map(|text| Some(refiner.sketch(&RawPage::text(text), &mut sketcher)));
+/// let folded = refiner.fold(&sketches);
+/// assert_eq!((folded.groups[0].best, folded.groups[0].others[0].at), (0, 2));
+/// assert_eq!((folded.groups[1].best, folded.groups[1].others.len()), (1, 0));
+/// # Ok::<(), lookalike::Error>(())
+/// ```
 pub struct Refiner {
     config: Config,
     plan: Plan,

@@ -22,6 +22,8 @@ use std::path::PathBuf;
 use crate::config::Config;
 use crate::error::{Error, Result, first_names};
 use crate::names::named;
+use crate::job::RunOptions;
+use crate::method::Simhash;
 use crate::observe::Observer;
 use crate::report::files;
 use crate::work_dir::WorkDir;
@@ -32,6 +34,7 @@ use side::Side;
 
 /// What is transferred, and how.
 #[derive(Debug, Clone)]
+#[non_exhaustive]
 pub struct TransferOptions {
     /// The judgments.
     pub qrels: PathBuf,
@@ -57,6 +60,31 @@ pub struct TransferOptions {
     pub force: bool,
     /// Worker threads.
     pub threads: usize,
+}
+
+impl TransferOptions {
+    /// The similarity from which pages are near-duplicates, where none is given.
+    pub const THRESHOLD: f64 = 0.7;
+
+    /// Transfers to the most similar page, from [`THRESHOLD`](Self::THRESHOLD) on, with default threads. Every judged page must be
+    /// in `from`.
+    #[must_use]
+    pub fn new(qrels: PathBuf, from: Vec<String>, to: Vec<String>, output: PathBuf) -> TransferOptions {
+        TransferOptions {
+            qrels,
+            from,
+            to,
+            output,
+            config: Config::new(Simhash::default()),
+            threshold: TransferOptions::THRESHOLD,
+            allow_missing: false,
+            verified_only: false,
+            all_near: false,
+            on_conflict: OnConflict::Nearest,
+            force: false,
+            threads: RunOptions::default_threads(),
+        }
+    }
 }
 
 named! {
@@ -114,6 +142,24 @@ pub(crate) struct Counterpart {
 }
 
 /// Transfers judgments, and writes the result.
+///
+/// ```
+/// # let directory = tempfile::tempdir().unwrap();
+/// # let at = |name: &str| directory.path().join(name);
+/// # let named = |name: &str| vec![at(name).to_string_lossy().into_owned()];
+/// use lookalike::Silent;
+/// use lookalike::transfer::{TransferOptions, transfer};
+///
+/// let story = "The ferry had left the harbour before the storm reached the town, and nobody was hurt. ".repeat(5);
+/// std::fs::write(at("old.jsonl"), format!("{{\"id\": \"old-1\", \"text\": \"{story}\"}}\n")).unwrap();
+/// std::fs::write(at("new.jsonl"), format!("{{\"id\": \"new-7\", \"text\": \"{story} (Photo)\"}}\n")).unwrap();
+/// std::fs::write(at("qrels.txt"), "1 0 old-1 2\n").unwrap();
+///
+/// let options = TransferOptions::new(at("qrels.txt"), named("old.jsonl"), named("new.jsonl"), at("out"));
+/// transfer(&options, &Silent)?;
+/// assert_eq!(std::fs::read_to_string(at("out/qrels.txt")).unwrap(), "1 0 new-7 2\n");
+/// # Ok::<(), lookalike::Error>(())
+/// ```
 ///
 /// # Errors
 /// When something cannot be read or written, judged pages are missing that must not be, or the two sides do not fit
