@@ -8,19 +8,10 @@ use std::collections::HashMap;
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::Body;
-use lookalike::Config;
-use lookalike::Markup;
-use lookalike::RawPage;
-use lookalike::Silent;
-use lookalike::Sketcher;
 use lookalike::index::pages;
-use lookalike::method::Projection;
-use lookalike::method::Simhash;
-use lookalike::unstable::MinBytes;
-use lookalike::unstable::distance;
-use lookalike::unstable::min_bytes;
-use lookalike::unstable::similarity;
+use lookalike::method::{Projection, Simhash};
+use lookalike::unstable::{MinBytes, distance, min_bytes, similarity};
+use lookalike::{Body, Config, Markup, RawPage, Silent, Sketcher};
 use lookalike_bench::labelled::{Labelled, install_guide, llvm_docs, same_core};
 
 struct Page {

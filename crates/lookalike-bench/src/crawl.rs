@@ -9,18 +9,9 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::Body;
-use lookalike::Corpus;
-use lookalike::Markup;
-use lookalike::RawPage;
-use lookalike::ReadConfig;
-use lookalike::config::Format;
-use lookalike::config::Scope;
-use lookalike::unstable::PageReader;
-use lookalike::unstable::PageText;
-use lookalike::unstable::TextOptions;
-use lookalike::unstable::decode;
-use lookalike::unstable::extract;
+use lookalike::config::{Format, Scope};
+use lookalike::unstable::{PageReader, PageText, TextOptions, decode, extract};
+use lookalike::{Body, Corpus, Markup, RawPage, ReadConfig};
 use lookalike_bench::labelled;
 
 use crate::peers::{environment, measure};

@@ -7,19 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::Config;
-use lookalike::Method;
-use lookalike::compare;
 use lookalike::compare::find_page;
-use lookalike::evaluate::EvaluateOptions;
-use lookalike::evaluate::Evaluation;
-use lookalike::evaluate::MethodEvaluation;
-use lookalike::evaluate::gold::Gold;
-use lookalike::evaluate::gold::GoldColumns;
+use lookalike::evaluate::gold::{Gold, GoldColumns};
 use lookalike::evaluate::metrics::Counts;
-use lookalike::evaluate::pairs::LabelledPair;
-use lookalike::evaluate::pairs::evaluate_pairs;
-use lookalike::evaluate::write_report;
+use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
+use lookalike::evaluate::{EvaluateOptions, Evaluation, MethodEvaluation, write_report};
+use lookalike::{Config, Method, compare};
 use lookalike_bench::labelled::{self, Labelled};
 use serde_json::Value;
 
@@ -127,7 +120,7 @@ fn write_set(text: &mut String, set: &Labelled, found: &Evaluation, seconds: f64
             share(row.halves.tested_on.f1()),
             equal.map_or_else(|| "–".to_owned(), |at| precision(&at.pairs)),
             row.cost.cpu_seconds,
-            row.cost.bytes_a_page,
+            row.cost.bytes_per_page,
             row.cost.candidates,
             row.cost.compared
         )?;
@@ -151,7 +144,7 @@ fn write_pairs(text: &mut String) -> Result<()> {
     writeln!(text, "| method | measure | AUC | average precision | best F1 | at | default F1 | precision | recall |")?;
     writeln!(text, "|---|---|---|---|---|---|---|---|---|")?;
     for row in &found.methods {
-        let come = row.as_it_comes.as_ref();
+        let come = row.at_default.as_ref();
         writeln!(
             text,
             "| {} | {} | {} | {} | {} | {} | {} | {} | {} |",

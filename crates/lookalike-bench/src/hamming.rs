@@ -8,20 +8,10 @@ use std::process::Command;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use lookalike::Config;
-use lookalike::Index;
-use lookalike::Silent;
 use lookalike::config::Named;
-use lookalike::index::Id;
-use lookalike::index::IdKind;
-use lookalike::index::IndexConfig;
-use lookalike::index::IndexReader;
-use lookalike::index::OpenOptions;
-use lookalike::index::TableCodec;
-use lookalike::index::pages;
-use lookalike::unstable::cpu_seconds;
-use lookalike::unstable::peak_memory_bytes;
-use lookalike::unstable::self_join;
+use lookalike::index::{Id, IdKind, IndexConfig, IndexReader, OpenOptions, TableCodec, pages};
+use lookalike::unstable::{cpu_seconds, peak_memory_bytes, self_join};
+use lookalike::{Config, Index, Silent};
 use lookalike_bench::corpus::Random;
 use lookalike_bench::labelled;
 

@@ -4,15 +4,9 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use lookalike::unstable::kernel::LANES;
-use lookalike::unstable::kernel::Mixer;
-use lookalike::unstable::kernel::Packed;
-use lookalike::unstable::kernel::VectorUnit;
-use lookalike::unstable::kernel::byte_classes_on;
-use lookalike::unstable::kernel::majority_on;
-use lookalike::unstable::kernel::min_values_on;
-use lookalike::unstable::kernel::near_packed_on;
-use lookalike::unstable::kernel::near_pairs_on;
+use lookalike::unstable::kernel::{
+    LANES, Mixer, Packed, VectorUnit, byte_classes_on, majority_on, min_values_on, near_packed_on, near_pairs_on,
+};
 
 /// Tokens of a page.
 const TOKENS: usize = 450;

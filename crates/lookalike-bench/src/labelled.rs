@@ -9,18 +9,10 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::Body;
-use lookalike::Config;
-use lookalike::Markup;
-use lookalike::Method;
-use lookalike::RawPage;
-use lookalike::RunOptions;
-use lookalike::Silent;
-use lookalike::config::Scope;
-use lookalike::config::Within;
-use lookalike::dedup;
+use lookalike::config::{Scope, Within};
 use lookalike::result::files;
 use lookalike::unstable::by_config;
+use lookalike::{Body, Config, Markup, Method, RawPage, RunOptions, Silent, dedup};
 use lookalike_test_data::labelled_data;
 use serde_json::Value;
 
@@ -129,7 +121,7 @@ pub fn options() -> Vec<Variant> {
         ("mask=volatile", |config| config.content.mask_volatile = true),
     ];
     for (name, change) in pairs {
-        let mut config = on_pages(Method::default());
+        let mut config = on_pages(Config::default().method);
         change(&mut config);
         all.push(Variant { name: format!("minhash {name}"), config });
     }

@@ -3,8 +3,7 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::config::Named;
-use lookalike::config::Scope;
+use lookalike::config::{Named, Scope};
 use lookalike_bench::labelled::{self, Labelled, PairCounts, Variant};
 use lookalike_bench::scopes;
 

@@ -6,13 +6,9 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use arrow_array::cast::AsArray;
-use lookalike::Config;
-use lookalike::Method;
-use lookalike::RunOptions;
-use lookalike::Silent;
-use lookalike::dedup;
 use lookalike::method::Minhash;
 use lookalike::result::files;
+use lookalike::{Config, RunOptions, Silent, dedup};
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
 use crate::oracle::{OraclePair, all_pairs};
@@ -56,7 +52,7 @@ pub fn measure(texts: &[String], threshold: f64, directory: &Path) -> Result<Qua
         .map(|(id, text)| serde_json::json!({"id": id.to_string(), "text": text}).to_string() + "\n")
         .collect();
     std::fs::write(&input, lines.concat())?;
-    let config = Config::new(Method::default().with_threshold(threshold));
+    let config = Config::new(Config::default().method.with_threshold(threshold));
     let output = directory.join(format!("out-{threshold}"));
     let input = input.to_string_lossy().into_owned();
     let mut options = RunOptions::new([input], &output);

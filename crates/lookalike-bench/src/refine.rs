@@ -10,12 +10,9 @@ use std::process::Command;
 use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
-use lookalike::Body;
-use lookalike::Markup;
-use lookalike::RawPage;
-use lookalike::Refiner;
 use lookalike::method::Bloom;
 use lookalike::refine::StoredSketch;
+use lookalike::{Body, Markup, RawPage, Refiner};
 use lookalike_bench::corpus::Random;
 
 const RESULTS: usize = 80;

@@ -5,14 +5,10 @@ use std::collections::HashMap;
 use std::time::Instant;
 
 use anyhow::Result;
-use lookalike::Config;
-use lookalike::Method;
-use lookalike::RunOptions;
-use lookalike::Silent;
 use lookalike::config::Scope;
-use lookalike::dedup;
 use lookalike::method::Unit;
 use lookalike::result::files;
+use lookalike::{Config, Method, RunOptions, Silent, dedup};
 
 use crate::labelled::{Labelled, PairCounts};
 use crate::quality::columns;
@@ -57,7 +53,7 @@ fn config(method: Method, scope: Scope) -> Config {
 /// # Errors
 /// When a run fails.
 pub fn measure(set: &Labelled, method: &str, scope: Scope) -> Result<ScopeResult> {
-    let method = Method::named(method)?;
+    let method: Method = method.parse()?;
     let started = Instant::now();
     let (as_is, whole) = found(set, &config(method.clone(), scope))?;
     let seconds = started.elapsed().as_secs_f64();

@@ -14,19 +14,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 use clap::Args;
-use lookalike::Body;
-use lookalike::Config;
-use lookalike::Index;
-use lookalike::Markup;
-use lookalike::RawPage;
-use lookalike::Sketcher;
 use lookalike::config::FingerprintConfig;
-use lookalike::index::Id;
-use lookalike::index::IndexConfig;
-use lookalike::index::OpenOptions;
-use lookalike::index::pages;
+use lookalike::index::{Id, IndexConfig, OpenOptions, pages};
 use lookalike::method::Simhash;
 use lookalike::unstable::cpu_seconds;
+use lookalike::{Body, Config, Index, Markup, RawPage, Sketcher};
 use lookalike_bench::corpus::{Corpus, CorpusPlan, Random};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -5,12 +5,8 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::Instant;
 
-use lookalike::unstable::ChunkPlan;
-use lookalike::unstable::Chunker;
-use lookalike::unstable::MinHasher;
-use lookalike::unstable::Projection;
-use lookalike::unstable::fingerprint;
 use lookalike::unstable::kernel::min_values_scalar;
+use lookalike::unstable::{ChunkPlan, Chunker, MinHasher, Projection, fingerprint};
 
 /// Pages, and tokens in each.
 const PAGES: usize = 2000;

@@ -1,12 +1,10 @@
 //! Methods on labelled data hold the level they have.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
-use lookalike::Config;
-use lookalike::Method;
 use lookalike::config::Scope;
-use lookalike::evaluate::pairs::LabelledPair;
-use lookalike::evaluate::pairs::evaluate_pairs;
+use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
 use lookalike::method::Spotsigs;
+use lookalike::{Config, Method};
 use lookalike_bench::labelled::{graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core};
 use lookalike_bench::scopes;
 

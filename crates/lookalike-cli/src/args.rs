@@ -3,15 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use lookalike::config::ClusterMode;
-use lookalike::config::Format;
-use lookalike::config::Keep;
-use lookalike::config::MimeTypes;
-use lookalike::config::Scope;
-use lookalike::config::SiteRule;
-use lookalike::config::Statuses;
-use lookalike::config::Within;
-use lookalike::config::parse_bytes;
+use lookalike::config::{ClusterMode, Format, Keep, MimeTypes, Scope, SiteRule, Statuses, Within, parse_bytes};
 
 use crate::evaluate_args::EvaluateArguments;
 use crate::index_args::{IndexArguments, PlanArguments};

@@ -8,7 +8,7 @@ use lookalike::evaluate::audit::Audit;
 
 use crate::Ending;
 use crate::evaluate_args::AuditArguments;
-use crate::table::{counted, thousands};
+use crate::table::{TextTable, counted, thousands};
 
 pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
     let mut out = io::stdout().lock();
@@ -35,26 +35,21 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
 }
 
 fn print(out: &mut impl Write, found: &Audit, arguments: &AuditArguments) -> io::Result<()> {
-    writeln!(
-        out,
-        "{:<42} {:>9} {:>7} {:>8} {:>9} {:>9}  precision",
-        "stratum", "pairs", "judged", "correct", "incorrect", "undecided"
-    )?;
+    let mut table =
+        TextTable::new(["stratum", "pairs", "judged", "correct", "incorrect", "undecided", "precision", "95 %"]);
     for row in &found.strata {
-        writeln!(
-            out,
-            "{:<42} {:>9} {:>7} {:>8} {:>9} {:>9}  {:.3}  [{:.3}, {:.3}]",
+        table.row([
             row.stratum.name(),
             thousands(row.pairs),
-            row.correct + row.incorrect + row.undecided,
-            row.correct,
-            row.incorrect,
-            row.undecided,
-            row.precision,
-            row.interval.0,
-            row.interval.1
-        )?;
+            (row.correct + row.incorrect + row.undecided).to_string(),
+            row.correct.to_string(),
+            row.incorrect.to_string(),
+            row.undecided.to_string(),
+            format!("{:.3}", row.precision),
+            format!("[{:.3}, {:.3}]", row.interval.0, row.interval.1),
+        ]);
     }
+    table.print(out)?;
     if !found.reasons.is_empty() {
         let reasons: Vec<String> = found.reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         writeln!(out, "reasons for undecided: {}", reasons.join(", "))?;

@@ -3,13 +3,10 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
-use lookalike::Error;
-use lookalike::RunOptions;
 use lookalike::config::format_bytes;
-use lookalike::dedup;
-use lookalike::estimate;
 use lookalike::result::Estimate;
 use lookalike::result::files::WORK;
+use lookalike::{Error, RunOptions, dedup, estimate};
 
 use crate::Ending;
 use crate::args::{DedupArguments, RunningArguments};

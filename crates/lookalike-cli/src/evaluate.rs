@@ -4,26 +4,17 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use lookalike::Config;
-use lookalike::Error;
-use lookalike::evaluate;
-use lookalike::evaluate::EvaluateOptions;
-use lookalike::evaluate::Evaluation;
-use lookalike::evaluate::evaluate_found;
-use lookalike::evaluate::found_clusters;
-use lookalike::evaluate::gold::Gold;
-use lookalike::evaluate::gold::GoldColumns;
-use lookalike::evaluate::metrics::Counts;
-use lookalike::evaluate::pairs;
-use lookalike::evaluate::pairs::PairEvaluation;
-use lookalike::evaluate::pairs::PairFields;
-use lookalike::evaluate::write_report;
+use lookalike::evaluate::gold::{Gold, GoldColumns};
+use lookalike::evaluate::metrics::{ClusterScores, Counts};
+use lookalike::evaluate::pairs::{PairEvaluation, PairFields};
+use lookalike::evaluate::{EvaluateOptions, Evaluation, evaluate_found, found_clusters, pairs, write_report};
+use lookalike::{Config, Error, evaluate};
 use serde_json::json;
 
 use crate::Ending;
 use crate::evaluate_args::{ClustersArguments, ColumnArguments, EvaluateCommand, PairsArguments};
 use crate::method::read_as;
-use crate::table::{counted, not_an_input, thousands};
+use crate::table::{TextTable, counted, not_an_input, thousands};
 
 pub(crate) fn run(command: &EvaluateCommand) -> Result<Ending> {
     match command {
@@ -87,9 +78,13 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
     Ok(Ending::Done)
 }
 
+fn share(value: f64) -> String {
+    format!("{value:.3}")
+}
+
 /// A number in a table, or a dash if there is none.
 fn cell(value: Option<f64>) -> String {
-    value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
+    value.map_or_else(|| "–".to_owned(), share)
 }
 
 fn precision(counts: &Counts) -> String {
@@ -116,122 +111,117 @@ fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> 
         }
     )?;
     writeln!(out, "\nWith default settings")?;
-    writeln!(
-        out,
-        "{:<11} {:>6}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>7}  {:>7} {:>7} {:>9} {:>9}",
-        "", "", "pairs", "", "", "clusters", "", "", "Rand", "exact", "strict", "", "bytes", "", ""
-    )?;
-    writeln!(
-        out,
-        "{:<11} {:>6}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>7}  {:>7} {:>7} {:>9} {:>9}",
+    let mut table = TextTable::new([
         "method",
         "at",
-        "prec.",
+        "precision",
         "recall",
         "F1",
-        "prec.",
-        "recall",
-        "F1",
-        "index",
+        "B³ prec.",
+        "B³ recall",
+        "B³ F1",
+        "Rand",
         "sets",
-        "recall",
+        "strict",
         "CPU-s",
-        "/page",
-        "candid.",
-        "compared"
-    )?;
+        "bytes/page",
+        "candidates",
+        "compared",
+    ]);
     for row in &found.methods {
-        let clusters = row.clusters.as_ref();
-        writeln!(
-            out,
-            "{:<11} {:>6}  {:>6} {:>6.3} {:>6.3}  {:>6} {:>6} {:>6}  {:>6} {:>6} {:>7}  {:>7.2} {:>7.0} {:>9} {:>9}",
-            row.method,
+        let clusters = |share: fn(&ClusterScores) -> f64| cell(row.clusters.as_ref().map(share));
+        table.row([
+            row.method.to_owned(),
             number(row.threshold),
             precision(&row.pairs),
-            row.pairs.recall(),
-            row.pairs.f1(),
-            cell(clusters.map(|scores| scores.cluster_precision)),
-            cell(clusters.map(|scores| scores.cluster_recall)),
-            cell(clusters.map(|scores| scores.cluster_f1)),
-            cell(clusters.map(|scores| scores.adjusted_rand)),
-            cell(clusters.map(|scores| scores.exact_sets)),
+            share(row.pairs.recall()),
+            share(row.pairs.f1()),
+            clusters(|scores| scores.cluster_precision),
+            clusters(|scores| scores.cluster_recall),
+            clusters(|scores| scores.cluster_f1),
+            clusters(|scores| scores.adjusted_rand),
+            clusters(|scores| scores.exact_sets),
             cell(row.strict.as_ref().map(Counts::recall)),
-            row.cost.cpu_seconds,
-            row.cost.bytes_a_page,
+            format!("{:.2}", row.cost.cpu_seconds),
+            format!("{:.0}", row.cost.bytes_per_page),
             thousands(row.cost.candidates),
-            thousands(row.cost.compared)
-        )?;
+            thousands(row.cost.compared),
+        ]);
     }
+    table.print(out)?;
     writeln!(out, "\nOver all thresholds; chosen on one half of the labels, tested on the other")?;
-    writeln!(
-        out,
-        "{:<11} {:>8} {:>6} {:>6} {:>6}   {:>8} {:>6}  {:>6} {:>6} {:>6}   unit",
-        "method", "best at", "prec.", "recall", "F1", "half: at", "F1", "prec.", "recall", "F1"
-    )?;
+    let mut table = TextTable::new([
+        "method",
+        "best at",
+        "precision",
+        "recall",
+        "F1",
+        "half: at",
+        "F1",
+        "precision",
+        "recall",
+        "F1",
+        "unit",
+    ]);
     for row in &found.methods {
         let (best, half) = (&row.best, &row.halves);
-        writeln!(
-            out,
-            "{:<11} {:>8} {:>6} {:>6.3} {:>6.3}   {:>8} {:>6.3}  {:>6} {:>6.3} {:>6.3}   {}",
-            row.method,
+        table.row([
+            row.method.to_owned(),
             number(best.threshold),
             precision(&best.pairs),
-            best.pairs.recall(),
-            best.pairs.f1(),
+            share(best.pairs.recall()),
+            share(best.pairs.f1()),
             number(half.threshold),
-            half.chosen_on.f1(),
+            share(half.chosen_on.f1()),
             precision(&half.tested_on),
-            half.tested_on.recall(),
-            half.tested_on.f1(),
-            row.unit
-        )?;
+            share(half.tested_on.recall()),
+            share(half.tested_on.f1()),
+            row.unit.to_owned(),
+        ]);
     }
+    table.print(out)?;
     print_splits(out, found)?;
     print_equal_recall(out, found)
 }
 
 fn print_splits(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
-    let mut splits: Vec<String> = Vec::new();
+    let mut table = TextTable::new(["method", "pairs of", "precision", "recall", "F1", "found", "to find"]);
+    let mut is_split = false;
     for row in &found.methods {
         for (name, counts) in row.splits() {
-            splits.push(format!(
-                "{:<11} {:<20} {:>6} {:>6} {:>6.3}  {:>9} found, {:>9} to find",
-                row.method,
-                name,
+            is_split = true;
+            table.row([
+                row.method.to_owned(),
+                name.to_owned(),
                 precision(&counts),
                 cell((counts.gold > 0).then(|| counts.recall())),
-                counts.f1(),
+                share(counts.f1()),
                 thousands(counts.correct + counts.wrong),
-                thousands(counts.gold)
-            ));
+                thousands(counts.gold),
+            ]);
         }
     }
-    if splits.is_empty() {
+    if !is_split {
         return Ok(());
     }
     writeln!(out, "\nBy site and kind, with default settings")?;
-    writeln!(out, "{:<11} {:<20} {:>6} {:>6} {:>6}", "method", "pairs of", "prec.", "recall", "F1")?;
-    splits.iter().try_for_each(|line| writeln!(out, "{line}"))
+    table.print(out)
 }
 
 fn print_equal_recall(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
     let Some(with) = found.methods.iter().find_map(|row| row.equal_recall.as_ref()) else { return Ok(()) };
     writeln!(out, "\nAt the recall of {}", with.with)?;
-    writeln!(out, "{:<11} {:>8} {:>6} {:>6}", "method", "at", "prec.", "recall")?;
+    let mut table = TextTable::new(["method", "at", "precision", "recall"]);
     for row in &found.methods {
-        match row.equal_recall.as_ref().and_then(|equal| equal.at) {
-            Some(at) => writeln!(
-                out,
-                "{:<11} {:>8} {:>6} {:>6.3}",
-                row.method,
-                number(at.threshold),
-                precision(&at.pairs),
-                at.pairs.recall()
-            )?,
-            None => writeln!(out, "{:<11} never reaches that recall", row.method)?,
-        }
+        let at = row.equal_recall.as_ref().and_then(|equal| equal.at);
+        table.row([
+            row.method.to_owned(),
+            at.map_or_else(|| "–".to_owned(), |at| number(at.threshold)),
+            at.map_or_else(|| "–".to_owned(), |at| precision(&at.pairs)),
+            at.map_or_else(|| "not reached".to_owned(), |at| share(at.pairs.recall())),
+        ]);
     }
-    Ok(())
+    table.print(out)
 }
 
 fn of_found(arguments: &ClustersArguments, path: &Path) -> Result<Ending> {
@@ -298,27 +288,22 @@ fn print_pairs(out: &mut impl Write, found: &PairEvaluation) -> io::Result<()> {
         found.positive,
         found.positive_from
     )?;
-    writeln!(
-        out,
-        "{:<11} {:>6} {:>6}  {:>7} {:>8}  {:>6} {:>8} {:>6} {:>6}   measure",
-        "method", "AUC", "AP", "best F1", "at", "F1", "default", "prec.", "recall"
-    )?;
+    let mut table =
+        TextTable::new(["method", "AUC", "AP", "best F1", "at", "default", "F1", "precision", "recall", "measure"]);
     for row in &found.methods {
-        let come = row.as_it_comes.as_ref();
-        writeln!(
-            out,
-            "{:<11} {:>6.3} {:>6.3}  {:>7.3} {:>8}  {:>6} {:>8} {:>6} {:>6}   {}",
-            row.method,
-            row.ranked.area,
-            row.ranked.average_precision,
-            row.ranked.best_f1,
+        let default = row.at_default.as_ref();
+        table.row([
+            row.method.clone(),
+            share(row.ranked.area),
+            share(row.ranked.average_precision),
+            share(row.ranked.best_f1),
             number(row.ranked.best_at),
-            cell(come.map(Counts::f1)),
             row.threshold.map_or_else(|| "–".to_owned(), number),
-            come.map_or_else(|| "–".to_owned(), precision),
-            cell(come.map(Counts::recall)),
-            row.measure
-        )?;
+            cell(default.map(Counts::f1)),
+            default.map_or_else(|| "–".to_owned(), precision),
+            cell(default.map(Counts::recall)),
+            row.measure.to_owned(),
+        ]);
     }
-    Ok(())
+    table.print(out)
 }

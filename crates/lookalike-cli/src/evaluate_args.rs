@@ -6,8 +6,7 @@ use clap::{Args, Subcommand};
 
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::{EvaluatedMethods, method_name, named};
-use lookalike::config::SiteRule;
-use lookalike::config::parse_bytes;
+use lookalike::config::{SiteRule, parse_bytes};
 
 const EVALUATE_HELP: &str = "\
 Examples:

@@ -6,28 +6,13 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lookalike::Config;
-use lookalike::Error;
-use lookalike::Index;
-use lookalike::RunOptions;
-use lookalike::Silent;
-use lookalike::config::FingerprintConfig;
-use lookalike::config::format_bytes;
-use lookalike::index::BulkInsert;
-use lookalike::index::FingerprintOrigin;
-use lookalike::index::Id;
-use lookalike::index::IdKind;
-use lookalike::index::IndexConfig;
-use lookalike::index::IndexReader;
-use lookalike::index::MatchCounts;
-use lookalike::index::OpenOptions;
-use lookalike::index::RowMatch;
-use lookalike::index::fingerprints::FingerprintReader;
-use lookalike::index::fingerprints::Notation;
-use lookalike::index::fingerprints::id_kind;
-use lookalike::index::pages;
-use lookalike::result::SkippedRecord;
-use lookalike::result::index_plots;
+use lookalike::config::{FingerprintConfig, format_bytes};
+use lookalike::index::fingerprints::{FingerprintReader, Notation, id_kind};
+use lookalike::index::{
+    BulkInsert, FingerprintOrigin, Id, IdKind, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch, pages,
+};
+use lookalike::result::{SkippedRecord, index_plots};
+use lookalike::{Config, Error, Index, RunOptions, Silent};
 use serde_json::json;
 
 use crate::index_args::{

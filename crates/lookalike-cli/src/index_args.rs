@@ -4,12 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
-use lookalike::config::Weights;
-use lookalike::config::parse_bytes;
-use lookalike::index::IdKind;
-use lookalike::index::TableCodec;
+use lookalike::config::{Weights, parse_bytes};
 use lookalike::index::fingerprints::Notation;
 use lookalike::index::planner::Cut;
+use lookalike::index::{IdKind, TableCodec};
 
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::named;

@@ -1,17 +1,14 @@
 //! The flags that choose a method and its parameters → [`Config`].
 
-use lookalike::Config;
-use lookalike::Error;
-use lookalike::Method;
-use lookalike::config::CaptureFilter;
-use lookalike::config::Fields;
+use lookalike::config::{CaptureFilter, Fields};
+use lookalike::{Config, Error, Method};
 
 use crate::args::{DedupArguments, ReadingArguments};
 
 /// The config that the arguments describe.
 pub(crate) fn config(arguments: &DedupArguments) -> Result<Config, Error> {
     let chosen = &arguments.method;
-    let mut method = Method::named(&chosen.method)?;
+    let mut method: Method = chosen.method.parse()?;
     let mut parameters: Vec<(&str, &str)> =
         chosen.parameters.0.iter().map(|(name, value)| (*name, value.as_str())).collect();
     if !arguments.seeds.is_empty() && parameters.iter().all(|(name, _)| *name != "matching") {

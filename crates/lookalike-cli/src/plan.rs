@@ -4,13 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use lookalike::config::format_bytes;
-use lookalike::index::planner::Budget;
-use lookalike::index::planner::Cut;
-use lookalike::index::planner::Design;
-use lookalike::index::planner::DesignEstimate;
-use lookalike::index::planner::choose;
-use lookalike::index::planner::designs;
-use lookalike::index::planner::largest_prefix;
+use lookalike::index::planner::{Budget, Cut, Design, DesignEstimate, choose, designs, largest_prefix};
 use serde_json::json;
 
 use crate::Ending;

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressState, ProgressStyle};
-use lookalike::Observer;
-use lookalike::Stage;
 use lookalike::result::SkippedRecord;
+use lookalike::{Observer, Stage};
 
 use crate::args::TalkingArguments;
 use crate::with_flags;

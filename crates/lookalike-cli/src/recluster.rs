@@ -1,8 +1,7 @@
 //! `lookalike recluster`
 
 use anyhow::Result;
-use lookalike::RunOptions;
-use lookalike::recluster;
+use lookalike::{RunOptions, recluster};
 
 use crate::Ending;
 use crate::args::ReclusterArguments;

@@ -4,23 +4,12 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use lookalike::Config;
-use lookalike::Error;
-use lookalike::Method;
-use lookalike::Refiner;
-use lookalike::RunOptions;
 use lookalike::config::ClusterMode;
-use lookalike::refine::Folded;
-use lookalike::refine::Lists;
-use lookalike::refine::ResultFields;
-use lookalike::refine::ResultList;
-use lookalike::refine::RunCorpus;
-use lookalike::refine::SearchResult;
-use lookalike::refine::StoredSketch;
-use lookalike::refine::lists;
-use lookalike::refine::sketch_lists;
-use lookalike::refine::spread;
-use lookalike::refine::write_report;
+use lookalike::refine::{
+    Folded, Lists, ResultFields, ResultList, RunCorpus, SearchResult, StoredSketch, lists, sketch_lists, spread,
+    write_report,
+};
+use lookalike::{Config, Error, Method, Refiner, RunOptions};
 use serde_json::{Value, json};
 
 use crate::Ending;
@@ -76,7 +65,7 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
 }
 
 fn config(arguments: &RefineArguments) -> Result<Config, Error> {
-    let mut config = Refiner::defaults(Method::named(&arguments.method)?);
+    let mut config = Refiner::defaults(arguments.method.parse::<Method>()?);
     config.groups.cluster = arguments.cluster;
     if let Some(threshold) = arguments.threshold {
         config.method.set("threshold", &threshold.to_string())?;

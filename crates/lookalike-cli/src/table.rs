@@ -4,8 +4,7 @@ use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
 use lookalike::Error;
-use lookalike::result::Outcome;
-use lookalike::result::files;
+use lookalike::result::{Outcome, files};
 
 use crate::args::TalkingArguments;
 use crate::with_flags;
@@ -18,6 +17,37 @@ pub(crate) fn thousands(number: u64) -> String {
 /// A number and what it counts: "1 record was", "2 records were".
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(number), if number == 1 { one } else { many })
+}
+
+/// A table for a terminal: columns as wide as their content, numbers to the right.
+pub(crate) struct TextTable<const N: usize> {
+    rows: Vec<[String; N]>,
+}
+
+impl<const N: usize> TextTable<N> {
+    /// A table with these titles.
+    pub(crate) fn new(titles: [&str; N]) -> TextTable<N> {
+        TextTable { rows: vec![titles.map(str::to_owned)] }
+    }
+
+    /// Adds a row.
+    pub(crate) fn row(&mut self, cells: [String; N]) {
+        self.rows.push(cells);
+    }
+
+    /// Prints it; a column with a letter in any row but the first reads from the left.
+    pub(crate) fn print(&self, out: &mut impl Write) -> io::Result<()> {
+        let width = |column: usize| self.rows.iter().map(|row| row[column].chars().count()).max().unwrap_or(0);
+        let is_text = |column: usize| self.rows[1..].iter().any(|row| row[column].starts_with(char::is_alphabetic));
+        let columns: [(usize, bool); N] = std::array::from_fn(|column| (width(column), is_text(column)));
+        for row in &self.rows {
+            let cells = row.iter().zip(columns).map(|(cell, (width, is_text))| {
+                if is_text { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
+            });
+            writeln!(out, "{}", cells.collect::<Vec<_>>().join("  ").trim_end())?;
+        }
+        Ok(())
+    }
 }
 
 /// Refuses to overwrite an input.
@@ -95,10 +125,10 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     if summary.revisits > 0 {
         row("revisits", summary.revisits, "of pages in the input".to_owned())?;
     }
-    if !summary.passed_over.is_empty() {
+    if !summary.other_records.is_empty() {
         let kinds: Vec<String> =
-            summary.passed_over.iter().map(|(what, count)| format!("{what} {}", thousands(*count))).collect();
-        row("other records", summary.passed_over.values().sum(), kinds.join(", "))?;
+            summary.other_records.iter().map(|(what, count)| format!("{what} {}", thousands(*count))).collect();
+        row("other records", summary.other_records.values().sum(), kinds.join(", "))?;
     }
     if summary.repeated_ids > 0 {
         row("repeated ids", summary.repeated_ids, "renamed id@file:record".to_owned())?;

@@ -5,8 +5,7 @@ use std::io::{self, Write};
 use anyhow::Result;
 use lookalike::result::files;
 use lookalike::transfer;
-use lookalike::transfer::Report;
-use lookalike::transfer::TransferOptions;
+use lookalike::transfer::{Report, TransferOptions};
 
 use crate::Ending;
 use crate::method::read_as;

@@ -25,18 +25,18 @@ impl std::str::FromStr for EvaluatedMethods {
     type Err = String;
 
     fn from_str(text: &str) -> Result<EvaluatedMethods, String> {
+        let all = Method::all();
         if text == "all" {
-            return Ok(EvaluatedMethods(Method::all()));
+            return Ok(EvaluatedMethods(all));
         }
         let mut methods: Vec<Method> = Vec::new();
         for name in text.split(',') {
-            let known = Method::all().into_iter().find(|method| method.name() == name.trim());
-            let Some(method) = known else {
-                let names: Vec<&str> = Method::all().iter().map(Method::name).collect();
+            let Some(method) = all.iter().find(|method| method.name() == name.trim()) else {
+                let names: Vec<&str> = all.iter().map(Method::name).collect();
                 return Err(format!("'{name}' is not a method; use all, or any of {}", names.join(", ")));
             };
-            if !methods.contains(&method) {
-                methods.push(method);
+            if !methods.contains(method) {
+                methods.push(method.clone());
             }
         }
         Ok(EvaluatedMethods(methods))

@@ -3,8 +3,7 @@
 use std::path::Path;
 
 use axum::http::{HeaderMap, header};
-use lookalike::Error;
-use lookalike::Result;
+use lookalike::{Error, Result};
 use subtle::{Choice, ConstantTimeEq};
 
 use crate::problem::{Problem, ProblemKind};

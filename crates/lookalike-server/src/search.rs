@@ -6,11 +6,9 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike::Error;
-use lookalike::Method;
-use lookalike::Refiner;
-use lookalike::compare;
+use lookalike::method::{Bloom, Minhash, Spotsigs};
 use lookalike::refine::Relation;
+use lookalike::{Error, Method, Refiner, compare};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -205,11 +203,12 @@ pub(crate) async fn refine(
 ) -> Result<Response, Problem> {
     let input: RefineInput<'_> = body::parse(&bytes)?;
     check_count("results", input.results.len(), MOST_RESULTS)?;
-    let mut config = Refiner::defaults(Method::named(match input.method {
-        Some(RefineMethod::Minhash) => "minhash",
-        Some(RefineMethod::Spotsigs) => "spotsigs",
-        Some(RefineMethod::Bloom) | None => "bloom",
-    })?);
+    let method: Method = match input.method {
+        Some(RefineMethod::Minhash) => Minhash::default().into(),
+        Some(RefineMethod::Spotsigs) => Spotsigs::default().into(),
+        Some(RefineMethod::Bloom) | None => Bloom::default().into(),
+    };
+    let mut config = Refiner::defaults(method);
     if let Ok(pages) = collection.online.page_config() {
         config.content = pages.content.clone();
     }

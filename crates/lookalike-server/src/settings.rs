@@ -5,9 +5,8 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use lookalike::Error;
-use lookalike::Result;
 use lookalike::config::parse_bytes;
+use lookalike::{Error, Result};
 use serde::{Deserialize, Deserializer};
 
 use crate::access::Tokens;

@@ -295,10 +295,11 @@ impl PageTable {
         }
     }
 
-    /// The records of `pages`, which are ascending.
+    /// The records of `pages`, which are ascending. Rows of an index have none.
     #[must_use]
     pub fn wanted(&self, pages: &[PageId]) -> Wanted {
-        Wanted(pages.iter().map(|&page| self.place(page)).collect())
+        let has_record = |page: PageId| self.origin(page) != PageOrigin::IndexRow;
+        Wanted(pages.iter().filter(|&&page| has_record(page)).map(|&page| self.place(page)).collect())
     }
 
     /// The pages of a source, which are consecutive.

@@ -143,7 +143,7 @@ impl Sketcher {
             u64::encode(&[self.group], &mut self.bytes);
             if self.group == 0 {
                 // Without a site a page is compared with none, not even with its copy.
-                u64::encode(&[u64::from(page.source.number()), page.record], &mut self.bytes);
+                u64::encode(&[page.source.index() as u64, page.record], &mut self.bytes);
             }
         }
         let identity = xxh3_128(&self.bytes);

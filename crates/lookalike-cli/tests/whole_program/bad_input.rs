@@ -49,13 +49,9 @@ fn a_directory_without_pages() {
 fn unknown_formats_are_refused_with_the_list_of_known_ones() {
     let (ran, _) = run_on("program", b"\x7fELF\x02\x01\x01\0\0\0\0\0\0\0\0\0", &[]);
     assert_eq!(ran.code, 1);
-    assert!(
-        ran.stderr.contains("binary data")
-            && ran.stderr.contains("jsonl, parquet, csv")
-            && ran.stderr.contains("--format"),
-        "{}",
-        ran.stderr
-    );
+    for part in ["binary data", "jsonl, parquet, csv", "--format"] {
+        assert!(ran.stderr.contains(part), "{}", ran.stderr);
+    }
     let (ran, _) = run_on("list.json", b"[{\"text\": \"a\"}, {\"text\": \"b\"}]", &[]);
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("jq -c '.[]'"), "{}", ran.stderr);
@@ -153,7 +149,7 @@ fn a_truncated_gzip_gives_what_comes_before_the_damage() {
 }
 
 #[test]
-fn a_single_line_of_200_mb_is_passed_over_in_bounded_memory() {
+fn a_single_line_of_200_mb_is_skipped_in_bounded_memory() {
     let root = tempfile::tempdir().unwrap();
     let (input, output) = (root.path().join("long.jsonl"), root.path().join("out"));
     let mut file = BufWriter::new(File::create(&input).unwrap());

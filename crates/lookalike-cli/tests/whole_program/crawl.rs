@@ -134,17 +134,17 @@ fn every_packing_gives_the_same_pages_and_an_archive_without_the_dropped_ones() 
         let found = fates(&output);
         let found: Vec<(&str, &str)> = found.iter().map(|(id, fate)| (id.as_str(), fate.0.as_str())).collect();
         assert_eq!(found, expected, "{name}");
-        let passed_over = &summary(&output)["passed_over"];
+        let other_records = &summary(&output)["other_records"];
         let others =
             serde_json::json!({"metadata": 1, "other_status": 1, "other_type": 2, "request": 8, "warcinfo": 1});
-        assert_eq!(passed_over, &others, "{name}");
+        assert_eq!(other_records, &others, "{name}");
         let packed = output.join("kept").join(&name);
         if name.contains("dictionary") {
             // No general decoder looks for the dictionary there; read it as an archive again.
             let again = root.path().join(format!("again-{name}"));
             assert_eq!(dedup(&[&packed], &again, &[]).code, 0, "{name}");
             assert_eq!(summary(&again)["pages"], 6, "{name}");
-            assert_eq!(summary(&again)["passed_over"]["request"], 6, "{name}");
+            assert_eq!(summary(&again)["other_records"]["request"], 6, "{name}");
         } else {
             assert!(decompressed(&packed) == kept, "{name}: kept/ differs");
         }
@@ -253,7 +253,7 @@ fn dropped_pages_become_revisits_on_request() {
     assert_eq!(dedup(&[&kept], &again, &[]).code, 0);
     let found = fates(&again);
     assert_eq!(found["urn:uuid:two"], ("exact".to_owned(), "urn:uuid:one".to_owned()));
-    assert_eq!(summary(&again)["passed_over"]["near_duplicate"], 1);
+    assert_eq!(summary(&again)["other_records"]["near_duplicate"], 1);
 }
 
 #[test]

@@ -132,7 +132,7 @@ fn a_wrong_length_in_a_member_of_its_own_does_no_harm() {
 }
 
 #[test]
-fn what_is_too_large_is_counted_and_passed_over() {
+fn what_is_too_large_is_counted_and_skipped() {
     let root = tempfile::tempdir().unwrap();
     let records = records();
     let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n";
@@ -158,7 +158,7 @@ fn what_is_too_large_is_counted_and_passed_over() {
         assert_eq!(ids, pages(0..12), "{name}");
         let kinds: Vec<&str> = skipped.iter().map(|row| row["kind"].as_str().unwrap()).collect();
         assert_eq!(kinds, ["too_large"; 3], "{name}: {skipped:?}");
-        assert_eq!(summary(&root.path().join(format!("out-{name}")))["passed_over"]["other_type"], 1);
+        assert_eq!(summary(&root.path().join(format!("out-{name}")))["other_records"]["other_type"], 1);
         // Records that could not be compared were not dropped.
         let again = root.path().join(format!("again-{name}"));
         let kept = root.path().join(format!("out-{name}/kept/{name}"));

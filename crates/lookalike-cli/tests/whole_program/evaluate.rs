@@ -51,7 +51,7 @@ fn every_method_is_judged_with_its_cost() {
         assert_eq!(row["pairs"]["wrong"], 0, "{name}: no two topics are alike");
         assert!(row["pairs"]["recall"].as_f64().unwrap() > 0.2, "{name}: copies at least");
         // These words have no antecedents among them.
-        assert!(name == "spotsigs" || row["cost"]["bytes_a_page"].as_f64().unwrap() > 0.0, "{name}");
+        assert!(name == "spotsigs" || row["cost"]["bytes_per_page"].as_f64().unwrap() > 0.0, "{name}");
         assert!(row["best"]["pairs"]["f1"].as_f64().unwrap() >= row["pairs"]["f1"].as_f64().unwrap() - 1e-12, "{name}");
         let halves = &row["halves"];
         let halves = [&halves["chosen_on"]["gold"], &halves["tested_on"]["gold"]].map(|half| half.as_u64().unwrap());

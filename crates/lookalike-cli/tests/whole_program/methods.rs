@@ -169,7 +169,7 @@ fn spotsigs_finds_the_story_in_another_frame_and_not_the_frame_with_another_stor
     );
     assert!(fs::read(output.join("pairs.parquet")).unwrap() == fs::read(unfiltered.join("pairs.parquet")).unwrap());
     assert!(summary(&unfiltered)["size_filter"].is_null());
-    assert!(summary(&output)["size_filter"]["passed_over"].as_u64().unwrap() > 0, "the long page is passed over");
+    assert!(summary(&output)["size_filter"]["filtered"].as_u64().unwrap() > 0, "the long page is filtered");
 }
 
 #[test]

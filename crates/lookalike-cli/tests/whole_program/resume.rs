@@ -69,7 +69,7 @@ fn a_large_archive_is_read_in_several_places_at_once_with_the_same_result() {
         );
         expected += usize::from(number % 50 == 0);
     }
-    assert_eq!(summary(&outputs[0])["passed_over"]["other_type"], 30);
+    assert_eq!(summary(&outputs[0])["other_records"]["other_type"], 30);
     assert!(contents(&outputs[0]) == contents(&outputs[1]));
 }
 

@@ -12,6 +12,12 @@ fn ours(arguments: &[&str], directory: &Path) -> Ran {
     run(lookalike().args(arguments).current_dir(directory))
 }
 
+/// Transfers judgments from a.jsonl to b.jsonl.
+fn transfer(qrels: &str, output: &str, more: &[&str], directory: &Path) -> Ran {
+    let base = ["transfer", "--qrels", qrels, "--from", "a.jsonl", "--to", "b.jsonl", "--output", output];
+    ours(&[&base, more].concat(), directory)
+}
+
 fn results() -> Vec<Value> {
     let wanted = ["t0", "t1", "t0-near", "t2", "t0-copy", "t2-near"];
     let documents = documents();
@@ -276,22 +282,7 @@ fn judgments_that_disagree_are_settled_and_listed() {
     fs::write(at.join("b.jsonl"), page("target", &text)).unwrap();
     fs::write(at.join("qrels.txt"), "1 0 close 4\n1 0 exact 1\n2 0 close 3\n").unwrap();
     for (rule, first) in [("nearest", 1), ("highest", 4), ("lowest", 1)] {
-        let ran = ours(
-            &[
-                "transfer",
-                "--qrels",
-                "qrels.txt",
-                "--from",
-                "a.jsonl",
-                "--to",
-                "b.jsonl",
-                "--output",
-                "out",
-                "--on-conflict",
-                rule,
-            ],
-            at,
-        );
+        let ran = transfer("qrels.txt", "out", &["--on-conflict", rule], at);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         assert_eq!(
             fs::read_to_string(at.join("out/qrels.txt")).unwrap(),
@@ -319,17 +310,15 @@ fn judgments_that_make_no_sense_are_refused_with_the_line() {
         ("1 a1 1 0.5 2\n", "five columns are those of prels"),
     ] {
         fs::write(at.join("bad.txt"), text).unwrap();
-        let ran =
-            ours(&["transfer", "--qrels", "bad.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "out"], at);
+        let ran = transfer("bad.txt", "out", &[], at);
         assert_eq!(ran.code, 2, "{}", ran.stderr);
         assert!(ran.stderr.contains(complaint), "{}", ran.stderr);
         assert!(!at.join("out").exists(), "nothing is left");
     }
     fs::write(at.join("bom.txt"), "\u{feff}1 0 a1 1\r\n").unwrap();
-    let bom = ours(&["transfer", "--qrels", "bom.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
+    let bom = transfer("bom.txt", "bom", &[], at);
     assert_eq!((bom.code, fs::read_to_string(at.join("bom/qrels.txt")).unwrap().as_str()), (0, "1 0 b1 1\n"));
-    let over =
-        ours(&["transfer", "--qrels", "bom/qrels.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
+    let over = transfer("bom/qrels.txt", "bom", &[], at);
     assert!(
         over.code == 2 && over.stderr.contains("--output: the judgments of the result would replace"),
         "{}",
@@ -340,21 +329,7 @@ fn judgments_that_make_no_sense_are_refused_with_the_line() {
         ours(&["transfer", "--qrels", "bom.txt", "--from", "broken.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
     assert!(skipped.code == 3 && skipped.stderr.contains("1 record was skipped"), "{}", skipped.stderr);
     fs::write(at.join("bad.txt"), "1 0 a1 1\n1 0 stranger -2\n").unwrap();
-    let allowed = ours(
-        &[
-            "transfer",
-            "--qrels",
-            "bad.txt",
-            "--from",
-            "a.jsonl",
-            "--to",
-            "b.jsonl",
-            "--output",
-            "out",
-            "--allow-missing",
-        ],
-        at,
-    );
+    let allowed = transfer("bad.txt", "out", &["--allow-missing"], at);
     assert!(allowed.code == 0 && allowed.stdout.contains("1 of them not in A"), "{}", allowed.stdout);
 }
 
@@ -430,6 +405,7 @@ fn what_another_corpus_has_is_dropped() {
     for (flags, complaint) in [
         (vec!["--against", "seen", "--output", "seen"], "is also the --output"),
         (vec!["--against", "index"], "use --method simhash"),
+        (vec!["--against", "index", "--method", "simhash", "--cluster", "components"], "an index has none; use star"),
         (vec!["--against", "."], "is neither a result of lookalike dedup nor an index"),
         (vec!["--against", "index", "--method", "simhash", "--ngram", "4"], "made with another --ngram"),
         (vec!["--against", "seen", "--method", "spotsigs", "--matching", "incremental"], "goes with --matching full"),
@@ -513,8 +489,7 @@ fn judgments_of_real_manuals_survive_a_new_frame_and_new_urls() {
             .map(|(number, name)| format!("{} 0 0/{name} {}\n", number % 50, number % 4))
             .collect();
         fs::write(at.join("qrels.txt"), qrels).unwrap();
-        let ran =
-            ours(&["transfer", "--qrels", "qrels.txt", "--from", "a.jsonl", "--to", "b.jsonl", "--output", "out"], at);
+        let ran = transfer("qrels.txt", "out", &[], at);
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let carried: BTreeSet<(String, String)> = table(&at.join("out/mapping.parquet"))
             .into_iter()

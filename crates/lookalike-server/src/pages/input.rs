@@ -2,9 +2,7 @@
 
 use std::borrow::Cow;
 
-use lookalike::Body;
-use lookalike::Markup;
-use lookalike::RawPage;
+use lookalike::{Body, Markup, RawPage};
 use serde::Deserialize;
 use utoipa::openapi::schema::{AllOfBuilder, OneOfBuilder, SchemaType};
 use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};

@@ -3,8 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use lookalike::Result as LibraryResult;
-use lookalike::online::CheckOutcome;
-use lookalike::online::StorePolicy;
+use lookalike::online::{CheckOutcome, StorePolicy};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use utoipa::{IntoParams, ToSchema};

@@ -1,9 +1,6 @@
 //! What is said about a page.
 
-use lookalike::online::CheckOutcome;
-use lookalike::online::ComparedCandidate;
-use lookalike::online::PageLength;
-use lookalike::online::PageVerdict;
+use lookalike::online::{CheckOutcome, ComparedCandidate, PageLength, PageVerdict};
 use serde::Serialize;
 use utoipa::ToSchema;
 

@@ -13,7 +13,6 @@ use crate::evaluate::method_run::{MethodRun, Runner};
 use crate::evaluate::metrics::Counts;
 use crate::evaluate::spot_experiments::{SpotExperiments, spot_experiments};
 use crate::evaluate::{EvaluateOptions, Judge, RunPair, count};
-use crate::method::Combined;
 use crate::page::{PageId, RawPage, ScoredPair};
 use crate::report::diff::differences::classify;
 use crate::report::diff::hunks;
@@ -208,9 +207,7 @@ fn group(label: &str) -> String {
 fn b_and_c(runner: &Runner<'_>, b: &RunPair, c: &RunPair) -> Result<BAndC> {
     let equal: HashMap<(PageId, PageId), u32> =
         b.loose.pairs.iter().map(|pair| ((pair.left, pair.right), whole(pair.score))).collect();
-    let mut combined = Method::from(Combined::default());
-    combined.set_all([("agree", "1"), ("bits", "1")])?;
-    let mut both = Config::new(combined);
+    let mut both = Config::new("combined agree=1 bits=1".parse::<Method>()?);
     both.read = b.run.config.read.clone();
     both.content.scope = b.run.config.content.scope;
     both.pairs.site = b.run.config.pairs.site;

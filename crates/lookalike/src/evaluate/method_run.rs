@@ -28,7 +28,7 @@ pub struct Cost {
     /// Wall-clock time.
     pub seconds: f64,
     /// Bytes that stand for a page while candidates are looked for: its sketch, or its features where those are.
-    pub bytes_a_page: f64,
+    pub bytes_per_page: f64,
     /// Candidate pairs.
     pub candidates: u64,
     /// Pairs that were compared exactly.
@@ -103,7 +103,7 @@ impl<'a> Runner<'a> {
                 sites.push(site.map(|site| xxh3_64(site.as_bytes())));
             }
         }
-        let bytes_a_page = bytes_a_page(&plan, outcome.features_per_page);
+        let bytes_per_page = bytes_per_page(&plan, outcome.features_per_page);
         Ok(MethodRun {
             config: config.clone(),
             plan,
@@ -113,7 +113,7 @@ impl<'a> Runner<'a> {
             cost: Cost {
                 cpu_seconds: cpu,
                 seconds,
-                bytes_a_page,
+                bytes_per_page,
                 candidates: summary.candidate_pairs,
                 compared: summary.compared_pairs,
                 accepted: summary.pairs,
@@ -126,7 +126,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-fn bytes_a_page(plan: &Plan, features_per_page: Option<f64>) -> f64 {
+fn bytes_per_page(plan: &Plan, features_per_page: Option<f64>) -> f64 {
     match features_per_page {
         Some(features) => 8.0 * features + 4.0 * plan.sketch.words() as f64,
         None => 8.0 * plan.columns().columns() as f64,

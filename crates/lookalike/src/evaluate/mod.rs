@@ -370,13 +370,13 @@ impl Judge<'_> {
 
     fn method(&self, run: &MethodRun, loose: &MethodRun) -> (Vec<JudgedPair>, MethodEvaluation) {
         let method = &run.config.method;
-        let as_it_comes = self.judged(run);
+        let at_default = self.judged(run);
         let judged = self.judged(loose);
         let gold = |wanted: &dyn Fn(PageId, PageId) -> bool| {
             self.truth.iter().filter(|&&(left, right)| wanted(left, right)).count() as u64
         };
         let split = |wanted: &dyn Fn(PageId, PageId) -> bool| {
-            let pairs = as_it_comes.iter().filter(|pair| wanted(pair.left, pair.right));
+            let pairs = at_default.iter().filter(|pair| wanted(pair.left, pair.right));
             count(pairs, gold(wanted))
         };
         let by_site = |same: bool| {
@@ -384,7 +384,7 @@ impl Judge<'_> {
             (counts.correct + counts.wrong + counts.gold > 0).then_some(counts)
         };
         let mut kinds = BTreeMap::new();
-        let found = as_it_comes.iter().map(|pair| (pair.left, pair.right));
+        let found = at_default.iter().map(|pair| (pair.left, pair.right));
         for (left, right) in self.truth.iter().copied().chain(found) {
             if let Some(kind) = self.labels.kind(left, right)
                 && !kinds.contains_key(kind)
@@ -412,7 +412,7 @@ impl Judge<'_> {
             equal_recall: None,
             sweep: self.sweep(loose, &judged),
             levels: levels(&judged, method.unit()),
-            sites: self.site_errors(&as_it_comes),
+            sites: self.site_errors(&at_default),
             cost: run.cost,
             is_capped: loose.is_capped,
         };

@@ -71,7 +71,7 @@ pub struct PairMethod {
     /// The threshold that the method comes with.
     pub threshold: Option<f64>,
     /// Pairs, as it comes.
-    pub as_it_comes: Option<Counts>,
+    pub at_default: Option<Counts>,
 }
 
 /// Reads a file of pairs.
@@ -153,7 +153,7 @@ pub fn evaluate_pairs(
             measure: "as given",
             ranked: judge(&scores)?,
             threshold: None,
-            as_it_comes: None,
+            at_default: None,
         });
     }
     for config in configs {
@@ -184,7 +184,7 @@ pub fn evaluate_pairs(
                 measure,
                 ranked,
                 threshold: is_decisive.then(|| config.method.threshold()),
-                as_it_comes: is_decisive.then_some(counts),
+                at_default: is_decisive.then_some(counts),
             });
             Ok::<(), Error>(())
         };

@@ -160,7 +160,7 @@ impl Run<'_> {
             filters: compared.filters,
             repeated_ids: sketched.repeated_ids,
             ignored_files: corpus.ignored_files,
-            passed_over: &sketched.passed_over,
+            other_records: &sketched.other_records,
             scopes: &sketched.scopes,
             skipped: &sketched.skipped,
             source_count: corpus.sources.len() as u64,

@@ -140,7 +140,7 @@ fn again(
         filters: stored.filters,
         repeated_ids: stored.repeated_ids,
         ignored_files: stored.ignored_files,
-        passed_over: &stored.passed_over,
+        other_records: &stored.other_records,
         scopes: &stored.compared,
         skipped: &skipped,
         source_count: stored.sources,

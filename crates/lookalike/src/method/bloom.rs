@@ -8,7 +8,6 @@
 
 use crate::error::{Error, Result};
 use crate::feature::chunk::{ChunkPlan, Chunker};
-use crate::method::minhash::{LOOSEST_SIMILARITY, similarities};
 use crate::method::parameters::{any, between, one_of, parameters, power_of_two, similarity};
 use crate::method::{DEFAULT_SEED, MethodDefinition};
 use crate::plan::{CorpusStats, Decision, Features, Measure, Plan, Search, SketchPlan, Unit, Weights};
@@ -20,8 +19,8 @@ use crate::text::ContentConfig;
 const RESULT_CHUNK_BYTES: u64 = 64;
 
 parameters! {
-    /// Content-defined chunks and Bloom filters; finds pages that are contained in others.
-    pub struct Bloom {
+    /// Content-defined chunks and Bloom filters; finds pages contained in others.
+    pub struct Bloom named "bloom", decides by "`threshold`, the share of one page's chunks that are in the other, in 0..1" {
         /// Similarity, 0..1, from which two pages are near-duplicates.
         threshold: f64 as "T" = 0.7, similarity();
         /// What a feature weighs.
@@ -44,40 +43,16 @@ parameters! {
 }
 
 impl MethodDefinition for Bloom {
-    fn name(&self) -> &'static str {
-        "bloom"
-    }
-
-    fn about(&self) -> &'static str {
-        "Content-defined chunks and Bloom filters; finds pages contained in others"
-    }
-
-    fn decides_by(&self) -> &'static str {
-        "`threshold`, the share of one page's chunks that are in the other, in 0..1"
-    }
-
     fn rule(&self) -> String {
         format!("at least {} of one page's chunks are in the other", self.threshold)
     }
 
-    fn unit(&self) -> Unit {
-        Unit::Similarity
-    }
-
-    fn threshold(&self) -> f64 {
-        self.threshold
+    fn threshold(&self) -> (f64, Unit) {
+        (self.threshold, Unit::Similarity)
     }
 
     fn set_threshold(&mut self, threshold: f64) {
         self.threshold = threshold;
-    }
-
-    fn loosen(&mut self) {
-        self.threshold = self.threshold.min(LOOSEST_SIMILARITY);
-    }
-
-    fn thresholds(&self) -> Vec<f64> {
-        similarities()
     }
 
     fn check(&self) -> Result<()> {

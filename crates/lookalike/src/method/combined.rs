@@ -6,7 +6,7 @@
 
 use crate::error::Result;
 use crate::method::parameters::{any, between, one_of, parameters};
-use crate::method::projection::{PAPER_BITS, bit_thresholds, check_bits, loosest_bits, scaled};
+use crate::method::projection::{PAPER_BITS, check_bits, scaled};
 use crate::method::shingle::{MOST_SUPERSHINGLES, Shingle, count, supershingle_rule};
 use crate::method::{DEFAULT_SEED, MethodDefinition};
 use crate::plan::{CorpusStats, Decision, Plan, SketchPlan, Unit, Weights};
@@ -17,8 +17,8 @@ use crate::text::ContentConfig;
 pub(super) const CONFIRMING_EQUAL: u32 = 355;
 
 parameters! {
-    /// Equal supershingles that a random projection does not contradict.
-    pub struct Combined {
+    /// Pairs of shingle that projection does not contradict.
+    pub struct Combined named "combined", decides by "`agree`, the number of equal supershingles (1..6), and `bits`, the number of equal bits (355 of 384)" {
         /// Equal supershingles, 1..6, from which two pages are near-duplicates.
         agree: u32 as "N" = 2, between(1, MOST_SUPERSHINGLES);
         /// Bits of a projection; thresholds follow.
@@ -35,41 +35,17 @@ parameters! {
 }
 
 impl MethodDefinition for Combined {
-    fn name(&self) -> &'static str {
-        "combined"
-    }
-
-    fn about(&self) -> &'static str {
-        "Pairs of shingle that projection does not contradict"
-    }
-
-    fn decides_by(&self) -> &'static str {
-        "`agree`, the number of equal supershingles (1..6), and `bits`, the number of equal bits (355 of 384)"
-    }
-
     fn rule(&self) -> String {
         let supershingles = supershingle_rule(self.agree, self.ngram);
         format!("{supershingles}, and at least {} of {} bits of a random projection", self.bits, self.sketch_bits)
     }
 
-    fn unit(&self) -> Unit {
-        Unit::EqualBits { of: self.sketch_bits }
-    }
-
-    fn threshold(&self) -> f64 {
-        f64::from(self.bits)
+    fn threshold(&self) -> (f64, Unit) {
+        (f64::from(self.bits), Unit::EqualBits { of: self.sketch_bits })
     }
 
     fn set_threshold(&mut self, threshold: f64) {
         self.bits = count(threshold);
-    }
-
-    fn loosen(&mut self) {
-        self.bits = loosest_bits(self.sketch_bits).min(self.bits);
-    }
-
-    fn thresholds(&self) -> Vec<f64> {
-        bit_thresholds(self.bits, self.sketch_bits)
     }
 
     fn adapt_to(&mut self, name: &str) {

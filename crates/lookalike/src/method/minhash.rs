@@ -13,8 +13,8 @@ use crate::sketch::minhash::MinHasher;
 use crate::text::ContentConfig;
 
 parameters! {
-    /// Banded MinHash, then exact Jaccard similarity at or above a threshold.
-    pub struct Minhash {
+    /// Banded MinHash on word 5-grams, every candidate verified by exact Jaccard similarity.
+    pub struct Minhash named "minhash", decides by "`threshold`, the Jaccard similarity of word n-grams in 0..1" {
         /// Similarity, 0..1, from which two pages are near-duplicates.
         threshold: f64 as "T" = 0.7, similarity();
         /// Words in a feature; with simhash, 0 stands for content words and phrases.
@@ -29,40 +29,16 @@ parameters! {
 }
 
 impl MethodDefinition for Minhash {
-    fn name(&self) -> &'static str {
-        "minhash"
-    }
-
-    fn about(&self) -> &'static str {
-        "Banded MinHash on word 5-grams, every candidate verified by exact Jaccard similarity"
-    }
-
-    fn decides_by(&self) -> &'static str {
-        "`threshold`, the Jaccard similarity of word n-grams in 0..1"
-    }
-
     fn rule(&self) -> String {
         format!("exact Jaccard similarity of word {}-grams ≥ {}", self.ngram, self.threshold)
     }
 
-    fn unit(&self) -> Unit {
-        Unit::Similarity
-    }
-
-    fn threshold(&self) -> f64 {
-        self.threshold
+    fn threshold(&self) -> (f64, Unit) {
+        (self.threshold, Unit::Similarity)
     }
 
     fn set_threshold(&mut self, threshold: f64) {
         self.threshold = threshold;
-    }
-
-    fn loosen(&mut self) {
-        self.threshold = self.threshold.min(LOOSEST_SIMILARITY);
-    }
-
-    fn thresholds(&self) -> Vec<f64> {
-        similarities()
     }
 
     fn decision(&self) -> Decision {
@@ -84,12 +60,4 @@ impl MethodDefinition for Minhash {
             )
         }
     }
-}
-
-/// The least similarity that a sweep looks at.
-pub(super) const LOOSEST_SIMILARITY: f64 = 0.1;
-
-/// The similarities of a sweep.
-pub(super) fn similarities() -> Vec<f64> {
-    (2..=20).map(|step| f64::from(step) / 20.0).collect()
 }

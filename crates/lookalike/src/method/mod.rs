@@ -84,32 +84,26 @@ pub const DEFAULT_SEED: u64 = 0x6c6f_6f6b_616c_696b;
 
 /// What a method is.
 pub(crate) trait MethodDefinition: Parameters {
-    /// Its name on the command line and in files.
-    fn name(&self) -> &'static str;
-
-    /// What it is, in a line.
-    fn about(&self) -> &'static str;
-
-    /// What it decides by, in a line; parameters are named in backquotes.
-    fn decides_by(&self) -> &'static str;
-
     /// What makes two pages near-duplicates, with the values in force.
     fn rule(&self) -> String;
 
-    /// What its threshold counts.
-    fn unit(&self) -> Unit;
-
-    /// Its threshold, in its unit.
-    fn threshold(&self) -> f64;
+    /// Its threshold, and what it counts.
+    fn threshold(&self) -> (f64, Unit);
 
     /// Sets its threshold.
     fn set_threshold(&mut self, threshold: f64);
 
     /// Accepts whatever any sensible threshold would.
-    fn loosen(&mut self);
+    fn loosen(&mut self) {
+        let (threshold, unit) = self.threshold();
+        self.set_threshold(unit.looser(threshold, unit.loosest()));
+    }
 
     /// The thresholds of a sweep, from loose to strict.
-    fn thresholds(&self) -> Vec<f64>;
+    fn thresholds(&self) -> Vec<f64> {
+        let (threshold, unit) = self.threshold();
+        unit.sweep(threshold)
+    }
 
     /// What makes two pages near-duplicates.
     fn decision(&self) -> Decision;
@@ -223,7 +217,7 @@ impl Method {
     /// What its threshold counts.
     #[must_use]
     pub fn unit(&self) -> Unit {
-        self.definition().unit()
+        self.definition().threshold().1
     }
 
     /// Whether a similarity in 0..1 decides.
@@ -235,7 +229,7 @@ impl Method {
     /// Its threshold, in its unit.
     #[must_use]
     pub fn threshold(&self) -> f64 {
-        self.definition().threshold()
+        self.definition().threshold().0
     }
 
     /// The method with another threshold, in its unit.

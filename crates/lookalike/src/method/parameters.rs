@@ -33,8 +33,17 @@ impl Parameter {
     }
 }
 
-/// Access to parameters by name.
+/// What is declared of a method, and access to its parameters by name.
 pub(crate) trait Parameters {
+    /// Its name on the command line and in files.
+    fn name(&self) -> &'static str;
+
+    /// What it is, in a line.
+    fn about(&self) -> &'static str;
+
+    /// What it decides by, in a line; parameters are named in backquotes.
+    fn decides_by(&self) -> &'static str;
+
     /// All parameters, in the order in which they are set: a later one may depend on an earlier one.
     fn declared(&self) -> Vec<Parameter>;
 
@@ -184,15 +193,16 @@ pub(super) fn one_of<T: Named>(values: &'static [T]) -> Allowed<T> {
     Allowed { expected: format!("must be {}", names.join(" or ")), holds: Box::new(|value| values.contains(value)) }
 }
 
-/// Declares the parameters of a method: a struct with defaults, serialisation, checks and access by name.
+/// Declares a method: what it is called, and its parameters as a struct with defaults, serialisation, checks and access
+/// by name.
 macro_rules! parameters {
     (
-        $(#[$meta:meta])*
-        pub struct $type:ident {
+        $(#[doc = $about:literal])+
+        pub struct $type:ident named $name:literal, decides by $decides_by:literal {
             $( $(#[doc = $help:literal])+ $field:ident: $value:ty as $value_name:literal = $default:expr, $allowed:expr; )+
         }
     ) => {
-        $(#[$meta])*
+        $(#[doc = $about])+
         #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
         #[serde(default)]
         #[non_exhaustive]
@@ -207,6 +217,18 @@ macro_rules! parameters {
         }
 
         impl $crate::method::parameters::Parameters for $type {
+            fn name(&self) -> &'static str {
+                $name
+            }
+
+            fn about(&self) -> &'static str {
+                concat!($($about),+).trim().trim_end_matches('.')
+            }
+
+            fn decides_by(&self) -> &'static str {
+                $decides_by
+            }
+
             fn declared(&self) -> Vec<$crate::method::parameters::Parameter> {
                 use $crate::method::parameters::{Parameter, Value};
                 let defaults = $type::default();

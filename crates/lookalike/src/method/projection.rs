@@ -9,21 +9,18 @@ use crate::error::{Error, Result};
 use crate::method::parameters::{any, between, one_of, parameters};
 use crate::method::shingle::count;
 use crate::method::{DEFAULT_SEED, MethodDefinition};
+pub(super) use crate::plan::decision::PAPER_BITS;
 use crate::plan::design::Design;
 use crate::plan::{BitSearch, CorpusStats, Decision, Features, Measure, Plan, Search, SketchPlan, Unit, Weights};
 use crate::sketch::projection::Projection as Signs;
 use crate::text::ContentConfig;
 
-/// Bits of the paper's sketch.
-pub(super) const PAPER_BITS: u32 = 384;
 /// Equal ones of them from which pages are near-duplicates.
 pub(super) const PAPER_EQUAL: u32 = 372;
-/// Differing bits of the paper's sketch that the loosest threshold of a sweep allows.
-const LOOSEST_DIFFERING: u32 = 54;
 
 parameters! {
-    /// Equal bits of a random projection.
-    pub struct Projection {
+    /// Equal bits of a random projection of the words.
+    pub struct Projection named "projection", decides by "`bits`, the number of equal bits (372 of 384)" {
         /// Bits of a projection; thresholds follow.
         sketch_bits: u32 as "N" = PAPER_BITS, between(16, 4096);
         /// Equal bits of a projection from which two pages are near-duplicates.
@@ -40,42 +37,17 @@ parameters! {
 }
 
 impl MethodDefinition for Projection {
-    fn name(&self) -> &'static str {
-        "projection"
-    }
-
-    fn about(&self) -> &'static str {
-        "Equal bits of a random projection of the words"
-    }
-
-    fn decides_by(&self) -> &'static str {
-        "`bits`, the number of equal bits (372 of 384)"
-    }
-
     fn rule(&self) -> String {
         format!("at least {} of {} bits of a random projection equal", self.bits, self.sketch_bits)
     }
 
-    fn unit(&self) -> Unit {
-        Unit::EqualBits { of: self.sketch_bits }
-    }
-
-    fn threshold(&self) -> f64 {
-        f64::from(self.bits)
+    fn threshold(&self) -> (f64, Unit) {
+        (f64::from(self.bits), Unit::EqualBits { of: self.sketch_bits })
     }
 
     fn set_threshold(&mut self, threshold: f64) {
         self.bits = count(threshold);
         self.adapt_to("bits");
-    }
-
-    fn loosen(&mut self) {
-        self.bits = loosest_bits(self.sketch_bits).min(self.bits);
-        self.adapt_to("bits");
-    }
-
-    fn thresholds(&self) -> Vec<f64> {
-        bit_thresholds(self.bits, self.sketch_bits)
     }
 
     fn adapt_to(&mut self, name: &str) {
@@ -128,16 +100,6 @@ pub(super) fn pieces_for(sketch_bits: u32, bits: u32) -> u32 {
 /// number of differing bits: never looser than the paper.
 pub(super) fn scaled(equal: u32, sketch_bits: u32) -> u32 {
     sketch_bits - sketch_bits * (PAPER_BITS - equal) / PAPER_BITS
-}
-
-/// The equal bits of the loosest threshold that makes sense.
-pub(super) fn loosest_bits(sketch_bits: u32) -> u32 {
-    sketch_bits - sketch_bits * LOOSEST_DIFFERING / PAPER_BITS
-}
-
-/// The thresholds of a sweep.
-pub(super) fn bit_thresholds(bits: u32, sketch_bits: u32) -> Vec<f64> {
-    (loosest_bits(sketch_bits).min(bits)..=sketch_bits).step_by(3).map(f64::from).collect()
 }
 
 /// Refuses more bits than there are.

@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::method::combined::{CONFIRMING_EQUAL, Combined};
 use crate::method::parameters::{any, between, one_of, parameters};
 use crate::method::projection::{
-    PAPER_BITS, PAPER_EQUAL, bit_thresholds, check_bits, loosest_bits, pieces, pieces_for, scaled,
+    PAPER_BITS, PAPER_EQUAL, check_bits, pieces, pieces_for, scaled,
 };
 use crate::method::shingle::{MOST_SUPERSHINGLES, count, supershingle_rule};
 use crate::method::{DEFAULT_SEED, MethodDefinition};
@@ -21,8 +21,8 @@ use crate::text::ContentConfig;
 const SAME_SITE_SHIFT: u32 = PAPER_EQUAL - CONFIRMING_EQUAL;
 
 parameters! {
-    /// A random projection between sites, the combined algorithm within a site.
-    pub struct Routed {
+    /// Projection between sites, combined within a site.
+    pub struct Routed named "routed", decides by "`bits` between sites, and `agree` with `same_site_bits` within a site" {
         /// Equal supershingles, 1..6, from which two pages are near-duplicates.
         agree: u32 as "N" = 2, between(1, MOST_SUPERSHINGLES);
         /// Bits of a projection; thresholds follow.
@@ -43,18 +43,6 @@ parameters! {
 }
 
 impl MethodDefinition for Routed {
-    fn name(&self) -> &'static str {
-        "routed"
-    }
-
-    fn about(&self) -> &'static str {
-        "Projection between sites, combined within a site"
-    }
-
-    fn decides_by(&self) -> &'static str {
-        "`bits` between sites, and `agree` with `same_site_bits` within a site"
-    }
-
     fn rule(&self) -> String {
         format!(
             "between sites at least {} of {} bits of a random projection equal; within a site {}, and at least {} bits",
@@ -65,12 +53,8 @@ impl MethodDefinition for Routed {
         )
     }
 
-    fn unit(&self) -> Unit {
-        Unit::EqualBits { of: self.sketch_bits }
-    }
-
-    fn threshold(&self) -> f64 {
-        f64::from(self.bits)
+    fn threshold(&self) -> (f64, Unit) {
+        (f64::from(self.bits), Unit::EqualBits { of: self.sketch_bits })
     }
 
     fn set_threshold(&mut self, threshold: f64) {
@@ -83,14 +67,10 @@ impl MethodDefinition for Routed {
     }
 
     fn loosen(&mut self) {
-        let loosest = loosest_bits(self.sketch_bits);
+        let loosest = count(self.threshold().1.loosest());
         self.bits = loosest.min(self.bits);
         self.same_site_bits = loosest.saturating_sub(SAME_SITE_SHIFT).min(self.same_site_bits).max(1);
         self.adapt_to("bits");
-    }
-
-    fn thresholds(&self) -> Vec<f64> {
-        bit_thresholds(self.bits, self.sketch_bits)
     }
 
     fn adapt_to(&mut self, name: &str) {

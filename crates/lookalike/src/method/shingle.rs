@@ -18,8 +18,8 @@ pub(super) const SUPERSHINGLES: Bands = Bands { bands: 6, rows: 14 };
 pub(super) const MOST_SUPERSHINGLES: u32 = 6;
 
 parameters! {
-    /// Equal supershingles of word n-grams.
-    pub struct Shingle {
+    /// Equal supershingles of word 8-grams.
+    pub struct Shingle named "shingle", decides by "`agree`, the number of equal supershingles (1..6)" {
         /// Equal supershingles, 1..6, from which two pages are near-duplicates.
         agree: u32 as "N" = 2, between(1, MOST_SUPERSHINGLES);
         /// Words in a feature.
@@ -32,40 +32,16 @@ parameters! {
 }
 
 impl MethodDefinition for Shingle {
-    fn name(&self) -> &'static str {
-        "shingle"
-    }
-
-    fn about(&self) -> &'static str {
-        "Equal supershingles of word 8-grams"
-    }
-
-    fn decides_by(&self) -> &'static str {
-        "`agree`, the number of equal supershingles (1..6)"
-    }
-
     fn rule(&self) -> String {
         supershingle_rule(self.agree, self.ngram)
     }
 
-    fn unit(&self) -> Unit {
-        Unit::Supershingles { of: MOST_SUPERSHINGLES }
-    }
-
-    fn threshold(&self) -> f64 {
-        f64::from(self.agree)
+    fn threshold(&self) -> (f64, Unit) {
+        (f64::from(self.agree), Unit::Supershingles { of: MOST_SUPERSHINGLES })
     }
 
     fn set_threshold(&mut self, threshold: f64) {
         self.agree = count(threshold);
-    }
-
-    fn loosen(&mut self) {
-        self.agree = 1;
-    }
-
-    fn thresholds(&self) -> Vec<f64> {
-        (1..=MOST_SUPERSHINGLES).map(f64::from).collect()
     }
 
     fn decision(&self) -> Decision {

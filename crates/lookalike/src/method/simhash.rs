@@ -14,12 +14,10 @@ use crate::plan::{
 };
 use crate::text::ContentConfig;
 
-/// Differing bits of the loosest threshold that makes sense.
-const LOOSEST_RADIUS: u32 = 12;
 
 parameters! {
-    /// SimHash fingerprints that differ in few bits.
-    pub struct Simhash {
+    /// SimHash fingerprints of 64 bits that differ in few.
+    pub struct Simhash named "simhash", decides by "`radius`, the number of differing bits (3 of 64)" {
         /// Differing bits of a fingerprint up to which two pages are near-duplicates.
         radius: u32 as "N" = 3, between(0, MOST_RADIUS);
         /// Words in a feature; 0 for content words and phrases instead of n-grams.
@@ -30,40 +28,16 @@ parameters! {
 }
 
 impl MethodDefinition for Simhash {
-    fn name(&self) -> &'static str {
-        "simhash"
-    }
-
-    fn about(&self) -> &'static str {
-        "SimHash fingerprints of 64 bits that differ in few"
-    }
-
-    fn decides_by(&self) -> &'static str {
-        "`radius`, the number of differing bits (3 of 64)"
-    }
-
     fn rule(&self) -> String {
         format!("at most {} of 64 bits of a SimHash fingerprint differ", self.radius)
     }
 
-    fn unit(&self) -> Unit {
-        Unit::DifferingBits
-    }
-
-    fn threshold(&self) -> f64 {
-        f64::from(self.radius)
+    fn threshold(&self) -> (f64, Unit) {
+        (f64::from(self.radius), Unit::DifferingBits)
     }
 
     fn set_threshold(&mut self, threshold: f64) {
         self.radius = count(threshold);
-    }
-
-    fn loosen(&mut self) {
-        self.radius = self.radius.max(LOOSEST_RADIUS);
-    }
-
-    fn thresholds(&self) -> Vec<f64> {
-        (0..=self.radius.max(LOOSEST_RADIUS)).rev().map(f64::from).collect()
     }
 
     fn corpus_needs(&self) -> CorpusNeeds {

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use crate::cluster::{ClusterMode, GroupConfig, Keep};
 use crate::error::{Error, Result};
 use crate::feature::spot::{Antecedent, Spots};
-use crate::method::minhash::{LOOSEST_SIMILARITY, similarities};
 use crate::method::parameters::{Value, any, one_of, parameters, similarity};
 use crate::method::{DEFAULT_SEED, MethodDefinition};
 use crate::plan::{
@@ -51,8 +50,8 @@ impl Value for Antecedents {
 }
 
 parameters! {
-    /// Spot signatures: the same story in different frames.
-    pub struct Spotsigs {
+    /// Spot signatures: the same story in different page frames.
+    pub struct Spotsigs named "spotsigs", decides by "`threshold`, the Jaccard similarity of spot signatures in 0..1" {
         /// Similarity, 0..1, from which two pages are near-duplicates.
         threshold: f64 as "T" = 0.25, similarity();
         /// What a feature weighs.
@@ -78,40 +77,16 @@ parameters! {
 }
 
 impl MethodDefinition for Spotsigs {
-    fn name(&self) -> &'static str {
-        "spotsigs"
-    }
-
-    fn about(&self) -> &'static str {
-        "Spot signatures: the same story in different page frames"
-    }
-
-    fn decides_by(&self) -> &'static str {
-        "`threshold`, the Jaccard similarity of spot signatures in 0..1"
-    }
-
     fn rule(&self) -> String {
         format!("Jaccard similarity of spot signatures > {}", self.threshold)
     }
 
-    fn unit(&self) -> Unit {
-        Unit::Similarity
-    }
-
-    fn threshold(&self) -> f64 {
-        self.threshold
+    fn threshold(&self) -> (f64, Unit) {
+        (self.threshold, Unit::Similarity)
     }
 
     fn set_threshold(&mut self, threshold: f64) {
         self.threshold = threshold;
-    }
-
-    fn loosen(&mut self) {
-        self.threshold = self.threshold.min(LOOSEST_SIMILARITY);
-    }
-
-    fn thresholds(&self) -> Vec<f64> {
-        similarities()
     }
 
     fn corpus_needs(&self) -> CorpusNeeds {

@@ -1,4 +1,5 @@
 use std::collections::HashSet;
+use std::path::Path;
 use std::sync::Barrier;
 use std::sync::mpsc::sync_channel;
 
@@ -70,15 +71,18 @@ fn new_near_exact_short_and_empty() {
     assert!(online.get("e2").unwrap().is_some() && online.get("b").unwrap().is_none());
 }
 
+/// An index of fingerprints of single words, and a text that decides such a fingerprint: it is said a thousand times.
+fn by_words(directory: &Path) -> (Online, String) {
+    let words = FingerprintConfig { ngram: 1, ..FingerprintConfig::default() };
+    Online::create(directory, IndexConfig::pages(words, 3)).unwrap();
+    let frame = [("thunder ", 1000), ("rain ", 3000), ("sunshine ", 9000)];
+    (online(directory), frame.map(|(word, times)| word.repeat(times)).concat())
+}
+
 #[test]
 fn a_near_fingerprint_alone_is_not_a_near_duplicate() {
     let directory = tempfile::tempdir().unwrap();
-    let words = FingerprintConfig { ngram: 1, ..FingerprintConfig::default() };
-    Online::create(directory.path(), IndexConfig::pages(words, 3)).unwrap();
-    let online = online(directory.path());
-    // What is said a thousand times decides the fingerprint; the rest is different.
-    let frame =
-        [("thunder ", 1000), ("rain ", 3000), ("sunshine ", 9000)].map(|(word, times)| word.repeat(times)).concat();
+    let (online, frame) = by_words(directory.path());
     let (left, right) = (format!("{frame} {}", text(1)), format!("{frame} {}", text(2)));
     put(&online, Some("left"), &left, StorePolicy::IfNew).unwrap();
     let outcome = online.check(&page(None, &right)).unwrap();
@@ -338,11 +342,7 @@ fn changes_are_covered_when_segments_are_written_and_not_before() {
 #[test]
 fn a_page_in_a_crowd_of_near_fingerprints_is_found() {
     let directory = tempfile::tempdir().unwrap();
-    let words = FingerprintConfig { ngram: 1, ..FingerprintConfig::default() };
-    Online::create(directory.path(), IndexConfig::pages(words, 3)).unwrap();
-    let online = online(directory.path());
-    let frame =
-        [("thunder ", 1000), ("rain ", 3000), ("sunshine ", 9000)].map(|(word, times)| word.repeat(times)).concat();
+    let (online, frame) = by_words(directory.path());
     let crowd = 150;
     for round in 0..2 {
         for number in 0..crowd {

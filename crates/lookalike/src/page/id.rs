@@ -102,13 +102,6 @@ impl SourceId {
     pub const fn index(self) -> usize {
         self.0 as usize
     }
-
-    /// Its number.
-    #[inline]
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        self.0
-    }
 }
 
 /// Consecutive pages, ascending.

@@ -167,6 +167,15 @@ fn at_least(count: u32, least: u32, margin: u32) -> Verdict {
     }
 }
 
+/// The least similarity that a sweep looks at.
+const LOOSEST_SIMILARITY: f64 = 0.1;
+/// The most differing bits of a fingerprint that a sweep looks at.
+const LOOSEST_DISTANCE: f64 = 12.0;
+/// Bits of a projection (Henzinger 2006, §3.3).
+pub(crate) const PAPER_BITS: u32 = 384;
+/// The most differing bits of those that a sweep looks at.
+const LOOSEST_DIFFERING: u32 = 54;
+
 /// What a method's threshold counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
@@ -202,6 +211,39 @@ impl Unit {
     #[must_use]
     pub fn nearness(self, value: f64) -> f64 {
         if self == Unit::DifferingBits { -value } else { value }
+    }
+
+    /// The looser of two thresholds.
+    #[must_use]
+    pub(crate) fn looser(self, one: f64, other: f64) -> f64 {
+        if self.nearness(one) <= self.nearness(other) { one } else { other }
+    }
+
+    /// The loosest threshold that makes sense.
+    #[must_use]
+    pub(crate) fn loosest(self) -> f64 {
+        match self {
+            Unit::Similarity => LOOSEST_SIMILARITY,
+            Unit::Supershingles { .. } => 1.0,
+            Unit::EqualBits { of } => f64::from(of - of * LOOSEST_DIFFERING / PAPER_BITS),
+            Unit::DifferingBits => LOOSEST_DISTANCE,
+        }
+    }
+
+    /// The thresholds of a sweep, from the looser of `threshold` and the loosest that makes sense to the strictest.
+    #[must_use]
+    pub(crate) fn sweep(self, threshold: f64) -> Vec<f64> {
+        let from = self.looser(threshold, self.loosest());
+        let steps = |least: f64, step: f64| {
+            let to = self.nearness(self.nearest());
+            (0u32..).map(move |count| least + f64::from(count) * step).take_while(move |value| *value <= to)
+        };
+        match self {
+            Unit::Similarity => (2..=20).map(|step| f64::from(step) / 20.0).collect(),
+            Unit::Supershingles { .. } => steps(from, 1.0).collect(),
+            Unit::EqualBits { .. } => steps(from, 3.0).collect(),
+            Unit::DifferingBits => steps(-from, 1.0).map(|value| 0.0 - value).collect(),
+        }
     }
 
     /// The value of pages that could not be nearer.

@@ -26,26 +26,26 @@ pub struct Layout {
     /// Expected share of the pairs exactly at the threshold that become candidates.
     pub recall_at_threshold: f64,
     /// Expected rejected candidates a page, under the model.
-    pub false_candidates_a_page: f64,
+    pub false_candidates_per_page: f64,
 }
 
 impl Layout {
     fn new(bands: Bands, threshold: f64) -> Layout {
         const STEPS: u32 = 400;
         let step = threshold / f64::from(STEPS);
-        let false_candidates_a_page = (0..STEPS)
+        let false_candidates_per_page = (0..STEPS)
             .map(|i| {
                 let s = (f64::from(i) + 0.5) * step;
                 PAIRS * RATE * (-RATE * s).exp() * bands.probability(s, 1) * step
             })
             .sum();
-        Layout { bands, recall_at_threshold: bands.probability(threshold, 1), false_candidates_a_page }
+        Layout { bands, recall_at_threshold: bands.probability(threshold, 1), false_candidates_per_page }
     }
 
     /// Expected cost a page, in min-values.
     #[must_use]
     pub fn cost(&self) -> f64 {
-        self.bands.functions() as f64 + FALSE_CANDIDATE_COST * self.false_candidates_a_page
+        self.bands.functions() as f64 + FALSE_CANDIDATE_COST * self.false_candidates_per_page
     }
 }
 
@@ -96,7 +96,7 @@ mod tests {
     fn higher_thresholds_need_longer_bands_and_fewer_false_candidates() {
         let (low, high) = (choose(0.5, 0.99), choose(0.9, 0.99));
         assert!(high.bands.rows > low.bands.rows);
-        assert!(high.false_candidates_a_page < low.false_candidates_a_page);
+        assert!(high.false_candidates_per_page < low.false_candidates_per_page);
     }
 
     #[test]

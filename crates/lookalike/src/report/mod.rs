@@ -70,7 +70,7 @@ pub struct Findings<'a> {
     /// Files that are not pages.
     pub ignored_files: u64,
     /// Records that are not pages, by what they are.
-    pub passed_over: &'a BTreeMap<String, u64>,
+    pub other_records: &'a BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that was compared.
     pub scopes: &'a BTreeMap<String, u64>,
     /// Records that could not be used.

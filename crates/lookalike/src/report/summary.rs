@@ -45,7 +45,7 @@ pub struct Summary {
     pub ignored_files: u64,
     /// Records of web archives that are not pages, by what they are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub passed_over: BTreeMap<String, u64>,
+    pub other_records: BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that was compared: `main`, `core`, or all of the `page` where
     /// those were not found.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -133,7 +133,8 @@ pub struct SizeFilterReport {
     /// Times that two pages met at a feature.
     pub collisions: u64,
     /// Those that were skipped because the sizes of the pages differ too much.
-    pub passed_over: u64,
+    #[serde(alias = "passed_over")] // as 0.1.0 wrote it
+    pub filtered: u64,
 }
 
 /// What is expected of Bloom filters of this size on these pages.
@@ -144,7 +145,7 @@ pub struct FilterReport {
     /// Bits that a chunk sets.
     pub hashes: u32,
     /// Chunks of a page, on average.
-    #[serde(rename = "chunks_a_page")]
+    #[serde(alias = "chunks_a_page")] // as 0.1.0 wrote it
     pub chunks_per_page: f64,
     /// Share of its bits that a page is expected to have in common with an unrelated page.
     pub chance_level: f64,
@@ -249,7 +250,7 @@ impl Summary {
             source_bytes: findings.source_bytes,
             files: findings.earlier.as_ref().map_or_else(|| source_files(findings), |earlier| earlier.files.clone()),
             ignored_files: findings.ignored_files,
-            passed_over: findings.passed_over.clone(),
+            other_records: findings.other_records.clone(),
             compared: findings.scopes.clone(),
             revisits: pages.revisits().filter(|(_, original)| original.is_some()).count() as u64,
             pages: total,
@@ -278,7 +279,7 @@ impl Summary {
                 |earlier| earlier.tables,
             ),
             size_filter: findings.earlier.as_ref().map_or_else(
-                || findings.collisions.map(|met| SizeFilterReport { collisions: met.all, passed_over: met.filtered }),
+                || findings.collisions.map(|met| SizeFilterReport { collisions: met.all, filtered: met.filtered }),
                 |earlier| earlier.size_filter,
             ),
             filters: findings.filters,

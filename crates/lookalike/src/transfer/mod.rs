@@ -21,9 +21,9 @@ use std::path::PathBuf;
 
 use crate::config::Config;
 use crate::error::{Error, Result, first_names};
-use crate::names::named;
 use crate::job::RunOptions;
 use crate::method::Simhash;
+use crate::names::named;
 use crate::observe::Observer;
 use crate::report::files;
 use crate::work_dir::WorkDir;

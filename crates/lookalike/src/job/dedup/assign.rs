@@ -86,32 +86,32 @@ impl Run<'_> {
         pairs: &[ScoredPair],
         threshold: Option<f64>,
     ) -> Result<Groups> {
-        let chosen = self.assign(corpus, pages, sets, order, pairs, threshold)?;
+        let direction = Direction::of(self.plan, threshold);
+        let chosen = match self.config.groups.cluster {
+            ClusterMode::Star => star::stars(pages.len(), order, pairs, direction, self.plan.guess).0,
+            ClusterMode::Components => {
+                let chosen = components::assign(order, &mut Components::of(&sets.first, pairs), pages.len());
+                self.link_chains((corpus, pages), order, &chosen, pairs, direction)?
+            }
+        };
         let fates = fates(sets, &chosen, &pages.tokens, self.config.pairs.min_tokens);
         Ok(Groups { fates, component: smallest_ids(pages, sets, pairs)? })
     }
 
-    /// For every set the set that is kept in its place. Pairs count from `threshold` on, where it is
-    /// not the method's own.
-    fn assign(
+    /// Each page's link to the one that is `chosen` for it. Pages that only a chain connects to that one are compared
+    /// with it now.
+    fn link_chains(
         &self,
-        corpus: &Corpus,
-        pages: &PageTable,
-        sets: &IdentitySets,
+        (corpus, pages): (&Corpus, &PageTable),
         order: &[PageId],
+        chosen: &PageVec<PageId>,
         pairs: &[ScoredPair],
-        threshold: Option<f64>,
+        direction: Direction,
     ) -> Result<PageVec<Link>> {
-        let direction = Direction::of(self.plan, threshold);
-        if self.config.groups.cluster == ClusterMode::Star {
-            return Ok(star::stars(pages.len(), order, pairs, direction, self.plan.guess).0);
-        }
-        let chosen = components::assign(order, &mut Components::of(&sets.first, pairs), pages.len());
         let known = |page: PageId, kept: PageId| {
             let key = (page.min(kept), page.max(kept));
             pairs.binary_search_by_key(&key, |pair| (pair.left, pair.right)).ok().map(|at| pairs[at])
         };
-        // Pages that only a chain connects to the kept one are compared with it now.
         let unknown: Vec<(PageId, PageId)> = order
             .iter()
             .map(|&page| (page, chosen[page]))

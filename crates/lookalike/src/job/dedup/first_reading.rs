@@ -33,7 +33,7 @@ pub(super) struct Sketched {
     /// Pages that are long enough and have no feature all the same, ascending.
     pub(super) featureless: Vec<PageId>,
     /// Records that are no pages, by what they are.
-    pub(super) passed_over: BTreeMap<String, u64>,
+    pub(super) other_records: BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that is compared.
     pub(super) scopes: BTreeMap<String, u64>,
     /// Pages that are near a row of an index.
@@ -100,7 +100,7 @@ impl Run<'_> {
                     PageSets::new(work, self.spill_limit(0.4), self.plan.sketch.words(), self.plan.is_weighted())
                 }),
                 featureless: Vec::new(),
-                passed_over: BTreeMap::new(),
+                other_records: BTreeMap::new(),
                 scopes: BTreeMap::new(),
                 index_matches: Vec::new(),
                 repeated_ids: 0,
@@ -126,7 +126,7 @@ impl Run<'_> {
                     match found {
                         Ok(page) => out.push(&page, sketcher, self.plan, &self.config.groups.keep, index.as_mut())?,
                         Err(NotAPage::Skipped(record)) => out.skipped.push(record),
-                        Err(NotAPage::Other(what)) => *out.passed_over.entry(what.to_owned()).or_default() += 1,
+                        Err(NotAPage::Other(what)) => *out.other_records.entry(what.to_owned()).or_default() += 1,
                     }
                     Ok(())
                 })?;
@@ -232,7 +232,7 @@ impl Assembler<'_> {
         let near_rows = batch.near_rows.drain(..);
         self.near_rows.extend(near_rows.map(|(row, id, distance)| (row.from_start(start), id, distance)));
         self.captures.extend(batch.captures.iter().map(|&(row, capture)| (row.from_start(start), capture)));
-        add_counts(&mut table.passed_over, &batch.passed_over);
+        add_counts(&mut table.other_records, &batch.other_records);
         add_counts(&mut table.scopes, &batch.scopes);
         let mut strings = batch.strings.as_str();
         let mut take = |bytes: usize| {

@@ -28,7 +28,7 @@ pub(super) struct SketchedBatch {
     /// The captures of a crawl, by row.
     pub(super) captures: Vec<(PageId, Capture)>,
     /// Records that are no pages, by what they are.
-    pub(super) passed_over: BTreeMap<String, u64>,
+    pub(super) other_records: BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that is compared.
     pub(super) scopes: BTreeMap<String, u64>,
     pub(super) skipped: Vec<SkippedRecord>,
@@ -62,7 +62,7 @@ impl SketchedBatch {
             row_columns: Vec::new(),
             featureless: Vec::new(),
             captures: Vec::new(),
-            passed_over: BTreeMap::new(),
+            other_records: BTreeMap::new(),
             scopes: BTreeMap::new(),
             skipped: Vec::new(),
             near_rows: Vec::new(),

@@ -21,7 +21,7 @@ use crate::read::{Format, Source};
 const CHUNK_BYTES: usize = 1 << 20;
 /// Bytes of a record over the limit that are kept: enough to tell what it is.
 const HEAD_BYTES: usize = 256 << 10;
-/// A member that unpacks to more than this many times the limit is given up, not passed over.
+/// A member that unpacks to more than this many times the limit is given up, not skipped.
 const BOMB_FACTOR: u64 = 64;
 
 /// What the head of a record says of its extent.
@@ -411,7 +411,7 @@ impl<'r> Cutter<'r> {
         self.done = to;
     }
 
-    /// Keeps the start of a record over the limit and passes over the rest.
+    /// Keeps the start of a record over the limit and skips the rest.
     fn cut_short(&mut self, size: u64, place: u64, spare: &mut impl FnMut() -> Vec<u8>) {
         while self.buffer.len() - self.done < HEAD_BYTES && !self.is_over {
             if !self.fill(spare) {

@@ -48,10 +48,7 @@ pub(crate) fn split<D: Documents>(
     input: &Input<'_>,
     batches: &mut BatchSender<'_, '_>,
 ) -> ControlFlow<()> {
-    let mut pieces = match input.pieces() {
-        Ok(pieces) => pieces,
-        Err(skipped) => return batches.send(skipped),
-    };
+    let mut pieces = input.pieces_or_skip(batches)?;
     let mut record = 1;
     loop {
         pieces.fill();

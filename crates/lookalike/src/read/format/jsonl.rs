@@ -1,7 +1,7 @@
 //! A JSON object a line.
 //!
 //! In: one line. Out: a page whose strings are borrowed from the line wherever it has no escapes.
-//! Only the fields that have a role are kept; the others are passed over without allocation.
+//! Only the fields that have a role are kept; the others are skipped without allocation.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -42,10 +42,7 @@ impl Reader for Jsonl {
     }
 
     fn split(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
-        let mut pieces = match input.pieces() {
-            Ok(pieces) => pieces,
-            Err(skipped) => return batches.send(skipped),
-        };
+        let mut pieces = input.pieces_or_skip(batches)?;
         let mut record = 1;
         loop {
             pieces.fill();

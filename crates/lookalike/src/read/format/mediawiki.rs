@@ -1,5 +1,5 @@
 //! MediaWiki dumps: `<page>…</page>` in XML, the text of the last revision in it. Articles only: pages of
-//! other name spaces and redirects are passed over. Wiki markup is text.
+//! other name spaces and redirects are skipped. Wiki markup is text.
 
 use std::borrow::Cow;
 use std::ops::ControlFlow;

@@ -4,11 +4,13 @@
 //! collected. A stream that breaks off gives everything before the damage, and then the damage.
 
 use std::io::Read;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{SkipKind, SkippedRecord};
 use crate::read::format::reader::Input;
 use crate::read::source::compression::Compression;
+use crate::read::split::batch::BatchSender;
 use crate::read::split::buffer::{Buffer, BufferPool};
 
 /// Bytes that are added to the buffer at a time, and about the size of a batch.
@@ -63,6 +65,17 @@ impl<'c> Input<'c> {
         let reader = self.corpus.open_source(self.source()).map_err(|error| self.unopened(&error))?;
         let pool = Arc::clone(&self.corpus.buffers);
         Ok(Pieces { reader, buffer: pool.take(), offset: 0, state: Stream::Open, pool })
+    }
+
+    /// The same for a reader that sends batches: a source that cannot be opened is sent as a skipped record.
+    pub(crate) fn pieces_or_skip(&self, batches: &mut BatchSender<'_, '_>) -> ControlFlow<(), Pieces<'c>> {
+        match self.pieces() {
+            Ok(pieces) => ControlFlow::Continue(pieces),
+            Err(skipped) => {
+                batches.send(skipped)?;
+                ControlFlow::Break(())
+            }
+        }
     }
 
     /// A stream that broke off.

@@ -231,7 +231,7 @@ impl<'r> Unpacker<'r> {
         Ok(Step::Data)
     }
 
-    /// What is wrong with the end of a gzip member, which is passed over.
+    /// What is wrong with the end of a gzip member, which is skipped.
     fn wrong_checksum(&mut self) -> io::Result<Option<String>> {
         self.at_least(8)?;
         let Codec::Gzip { state, sum } = &self.codec else { return Ok(None) };

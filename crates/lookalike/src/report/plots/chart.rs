@@ -3,13 +3,9 @@
 use std::fmt::Write as _;
 
 use crate::report::numbers::thousands;
+use crate::report::plots::{BOTTOM, LEFT, RIGHT, TOP, WIDTH};
 
-const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 300.0;
-const LEFT: f64 = 54.0;
-const RIGHT: f64 = 14.0;
-const TOP: f64 = 12.0;
-const BOTTOM: f64 = 42.0;
 
 /// How values map to positions.
 #[derive(Debug, Clone, Copy, PartialEq)]

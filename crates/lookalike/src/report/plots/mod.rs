@@ -9,10 +9,11 @@ use crate::report::numbers::{counted, thousands};
 
 const WIDTH: f64 = 560.0;
 const HEIGHT: f64 = 240.0;
-const LEFT: f64 = 52.0;
+/// What the axes leave free.
+const LEFT: f64 = 54.0;
 const RIGHT: f64 = 14.0;
 const TOP: f64 = 14.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 42.0;
 
 /// A drawing under construction. Writing to a string cannot fail.
 struct Drawing(String);

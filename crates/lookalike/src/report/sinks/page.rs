@@ -203,9 +203,9 @@ fn more(summary: &Summary) -> Vec<String> {
     if let Some(filter) = summary.size_filter.filter(|filter| filter.collisions > 0) {
         more.push(format!(
             "The size filter skipped {} of the {} times that two pages shared a feature ({:.0} %).",
-            thousands(filter.passed_over),
+            thousands(filter.filtered),
             thousands(filter.collisions),
-            filter.passed_over as f64 * 100.0 / filter.collisions as f64
+            filter.filtered as f64 * 100.0 / filter.collisions as f64
         ));
     }
     if let Some(filters) = summary.filters {
@@ -246,7 +246,7 @@ fn cards(summary: &Summary) -> Vec<Card> {
         Card {
             number: thousands(summary.pages),
             label: label(summary.pages, "page", "pages"),
-            note: match summary.passed_over.values().sum() {
+            note: match summary.other_records.values().sum() {
                 0 => format!("in {files}"),
                 others => format!("in {files}, along with {}", counted(others, "other record")),
             },

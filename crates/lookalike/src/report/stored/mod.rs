@@ -35,8 +35,8 @@ pub(crate) struct StoredSummary {
     pub(crate) capped_buckets: u64,
     pub(crate) capped: Vec<Capped>,
     pub(crate) ignored_files: u64,
-    #[serde(default)]
-    pub(crate) passed_over: BTreeMap<String, u64>,
+    #[serde(default, alias = "passed_over")]
+    pub(crate) other_records: BTreeMap<String, u64>,
     #[serde(default)]
     pub(crate) compared: BTreeMap<String, u64>,
     pub(crate) repeated_ids: u64,
