@@ -51,7 +51,7 @@ def test_batches_are_streamed_both_ways(tmp_path):
         body = "\n".join(lines).encode()
         connection.request("POST", "/v1/pages/batch?store=if_new", body, NDJSON)
         answers = [json.loads(line) for line in connection.getresponse().read().splitlines()]
-        assert len(answers) == 99, "an empty line is no page"
+        assert len(answers) == 99, "an empty line is not a page"
         assert answers[10]["type"] == "urn:lookalike:bad-json" and answers[10]["line"] == 11
         verdicts = [answer.get("verdict") for answer in answers]
         assert verdicts[:10] == ["new"] * 10 and verdicts[50:59] == ["exact"] * 9, verdicts

@@ -50,7 +50,7 @@ STRING = re.compile(rf'"{HEX}"(\.\.\.)?')
 NAMED = re.compile(rf'(?:(?:AT_FDCWD|\d+)<{HEX}>(?:\(deleted\))?, )?"{HEX}"')
 
 
-# What strace tells.
+# What strace shows.
 
 
 @dataclass
@@ -363,7 +363,7 @@ def plan(client):
 
 
 def act(running, client, steps, first):
-    """Does steps of a client, one after the other; the id of a request tells client and step."""
+    """Does steps of a client, one after the other; the id of a request names client and step."""
     connection = running.connection()
     for at, step in enumerate(steps, first):
         headers = {"X-Request-Id": f"step-{client}-{at}"}
@@ -580,7 +580,7 @@ def test_the_service_starts_if_making_an_index_was_cut_short(record, tmp_path, m
 @pytest.mark.parametrize("ignored", [SYNCS, {"fdatasync"}], ids=["no syncs", "no syncs of data"])
 @pytest.mark.parametrize("model", ["strict", "ordered"])
 def test_without_syncs_it_would_be_lost(record, tmp_path, model, ignored):
-    """The same with syncs that do nothing: that all is well above is no accident."""
+    """The same with syncs that do nothing: that all is well above is not an accident."""
     points = {1 + record.answer(0, STEPS * part // 8) for part in (1, 2, 3)}
     lost = lose(record, tmp_path, points, MODELS[model], ignored=ignored)
     assert lost.keys() == points

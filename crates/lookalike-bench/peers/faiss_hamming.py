@@ -39,7 +39,7 @@ started = time.process_time()
 index.range_search(some, 4)
 many = time.process_time() - started
 print(
-    f"FAISS {faiss.__version__} IndexBinaryMultiHash 4 x 16: build {seconds:.1f} CPU s, {size:.1f} bytes a row, "
+    f"FAISS {faiss.__version__} IndexBinaryMultiHash 4 x 16: build {seconds:.1f} CPU s, {size:.1f} bytes per row, "
     f"p50 {times[len(times) // 2]:.0f} µs, p99 {times[len(times) * 99 // 100]:.0f} µs, "
     f"{len(some) / many:.0f} queries a CPU-second in a batch; {found} of {len(some)} with a match"
 )

@@ -149,7 +149,7 @@ fn archives(work: &Path, archive: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Times a way to go through all pages, three times; the best counts. Megabytes a second.
+/// Times a way to go through all pages, three times; the best counts. Megabytes per second.
 fn speed(pages: &[String], mut run: impl FnMut(&str)) -> f64 {
     let bytes: usize = pages.iter().map(String::len).sum();
     let best = (0..3)

@@ -322,7 +322,7 @@ pub(crate) fn scale(count: u64, memory_bytes: u64, work: &Path) -> Result<()> {
     let (bytes, a_row) = stats_of(&index)?;
     writeln!(
         out,
-        "{count} rows: built in {:.0} s ({seconds:.0} CPU s) with --memory {:.1} GB, peak {:.1} GB; {:.2} GB on disk, {a_row:.2} bytes a row with ids",
+        "{count} rows: built in {:.0} s ({seconds:.0} CPU s) with --memory {:.1} GB, peak {:.1} GB; {:.2} GB on disk, {a_row:.2} bytes per row with ids",
         started.elapsed().as_secs_f64(),
         memory_bytes as f64 / 1e9,
         peak_memory_bytes().unwrap_or(0) as f64 / 1e9,

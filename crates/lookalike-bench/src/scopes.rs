@@ -1,5 +1,5 @@
 //! What comparing the core of a page, or its main content, does to every method: its best F1 over all
-//! thresholds, its F1 as it comes, and how many of the wrong pairs are two stories in one frame.
+//! thresholds, its F1 with default settings, and how many of the wrong pairs are two stories in one frame.
 
 use std::collections::HashMap;
 use std::time::Instant;
@@ -22,16 +22,16 @@ pub struct ScopeResult {
     pub best: PairCounts,
     /// That threshold, in the method's unit.
     pub best_at: f64,
-    /// Wrong pairs, as it comes, whose pages have the same frame.
+    /// Wrong pairs, with default settings, whose pages have the same frame.
     pub same_frame: u64,
     /// Pages of which the whole was compared, for lack of a core or main content.
     pub whole: u64,
-    /// Seconds for the run as it comes.
+    /// Seconds for the run with default settings.
     pub seconds: f64,
 }
 
 impl ScopeResult {
-    /// Share of the reported pairs, as it comes, that are two stories in one frame.
+    /// Share of the reported pairs, with default settings, that are two stories in one frame.
     #[must_use]
     pub fn same_frame_share(&self) -> f64 {
         self.same_frame as f64 / (self.default.correct + self.default.wrong).max(1) as f64

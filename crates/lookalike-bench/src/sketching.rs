@@ -1,5 +1,5 @@
 //! Sketching alone, one thread: every sketch from the same tokens, as a multiple of the cost of
-//! mixing each token's hash once more; chunking in bytes a second.
+//! mixing each token's hash once more; chunking in bytes per second.
 
 use std::hint::black_box;
 use std::io::{self, Write};

@@ -81,19 +81,19 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
         "\n{:<11} {:<5} {:>10}  {:>7} {:>7}  {:<34} needed",
         "method", "near?", "similarity", "- in +", "+ in -", "decides by"
     )?;
-    for word in &found.methods {
+    for decision in &found.methods {
         // Padded before it is coloured: escape codes have no width.
-        let verdict = format!("{:<5}", if word.near_duplicate { "yes" } else { "no" });
-        let verdict = if word.near_duplicate { ink.paint("1;32", &verdict) } else { verdict };
+        let verdict = format!("{:<5}", if decision.near_duplicate { "yes" } else { "no" });
+        let verdict = if decision.near_duplicate { ink.paint("1;32", &verdict) } else { verdict };
         writeln!(
             out,
             "{:<11} {verdict} {:>10.4}  {:>5.0} % {:>5.0} %  {:<34} {}",
-            word.method,
-            word.similarity,
-            word.left_in_right * 100.0,
-            word.right_in_left * 100.0,
-            word.score_text(),
-            word.needed
+            decision.method,
+            decision.similarity,
+            decision.left_in_right * 100.0,
+            decision.right_in_left * 100.0,
+            decision.score_text(),
+            decision.needed
         )?;
     }
     Ok(())

@@ -47,7 +47,7 @@ fn settings(arguments: ServeArguments) -> Result<Settings> {
     settings.threads = arguments.threads.map_or(settings.threads, usize::from);
     settings.memory_bytes = arguments.memory.unwrap_or(settings.memory_bytes);
     if let Some(bytes) = arguments.max_page {
-        // On a small machine, a limit beyond its memory is no limit.
+        // On a small machine, a limit beyond its memory is not a limit.
         settings.limits.page_bytes = usize::try_from(bytes).unwrap_or(usize::MAX);
         // Escapes make a page longer in JSON.
         settings.limits.body_bytes = settings.limits.body_bytes.max(settings.limits.page_bytes.saturating_mul(2));

@@ -130,7 +130,7 @@ impl Settings {
         }
         let limits = &mut self.limits;
         let given = file.limits;
-        // On a small machine, a limit beyond its memory is no limit.
+        // On a small machine, a limit beyond its memory is not a limit.
         let usize_of = |bytes: Option<Bytes>| bytes.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
         set(&mut limits.body_bytes, usize_of(given.body));
         set(&mut limits.page_bytes, usize_of(given.page));

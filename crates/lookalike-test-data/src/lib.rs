@@ -35,7 +35,7 @@ fn skipped(needed: &str) {
     let program = program.as_deref().and_then(Path::file_stem).map(|stem| stem.to_string_lossy().into_owned());
     let program = program.as_deref().map_or("?", |stem| stem.rsplit_once('-').map_or(stem, |(name, _)| name));
     let line = format!("skipped: {program} {}: needs {needed}\n", thread.name().unwrap_or("?"));
-    // Not with a macro: those are caught, and shown of failed tests only. Nobody to tell it to is no reason to fail.
+    // Not with a macro: those are caught, and shown of failed tests only. That nobody can be told is not a reason to fail.
     let _ = io::stderr().write_all(line.as_bytes());
     if let Some(list) = env::var_os(LIST) {
         let list = OpenOptions::new().create(true).append(true).open(list);

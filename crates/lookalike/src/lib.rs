@@ -6,7 +6,7 @@
 //! | files of pages | the same without near-duplicates, and why | [`dedup`], then [`recluster`] at other thresholds |
 //! | two pages | what every method says of them | [`compare`](fn@compare) |
 //! | a list of search results | near-duplicates folded | [`Refiner`] |
-//! | fingerprints, or pages as they come | "have I seen this?" | [`Index`], [`Online`] |
+//! | fingerprints, or pages one by one | "have I seen this?" | [`Index`], [`Online`] |
 //! | relevance judgments for another crawl | judgments for this one | [`transfer`](fn@transfer) |
 //! | labelled pages | how good every method is on them | [`evaluate`](fn@evaluate) |
 //!

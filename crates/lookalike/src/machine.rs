@@ -36,7 +36,7 @@ fn group_limit(line: &str, mount: &Path) -> Option<u64> {
         return None;
     };
     // Inside a container the path can be that of the host, which is not mounted there: what is mounted is the group itself.
-    // "max", and a number beyond all memory, is no limit.
+    // "max", and a number beyond all memory, is not a limit.
     Path::new(path.trim_start_matches('/'))
         .ancestors()
         .filter_map(|group| fs::read_to_string(mount.join(group).join(file)).ok()?.trim().parse().ok())

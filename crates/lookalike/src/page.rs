@@ -15,7 +15,7 @@ pub type Token = u64;
 /// How to read a page's body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Markup {
-    /// HTML: tags are no text.
+    /// HTML: tags are not text.
     Html,
     /// Plain text: everything is text.
     Text,

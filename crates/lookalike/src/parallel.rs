@@ -99,11 +99,11 @@ pub fn in_order<J: Send, R: Send, W>(
     })
 }
 
-/// What the collector of lanes is told.
+/// What the collector of lanes receives.
 pub enum Event<R, E> {
     /// The next result of a unit.
     Result(usize, R),
-    /// A unit is over: all its results have been told, and this is what its producer returned.
+    /// A unit is over: all its results have been handed over, and this is what its producer returned.
     End(usize, E),
 }
 
@@ -122,7 +122,7 @@ struct Unit<R, E> {
 
 /// Runs `produce` for every unit, in ascending order, `lanes` of them at a time, `work` in `threads`
 /// more, and `collect` here, until it breaks: it sees the results of each unit in order, those of different
-/// units as they come.
+/// units in the order in which they arrive.
 ///
 /// # Errors
 /// The first error of any of the three. A panic in any of them goes on here.
@@ -198,7 +198,7 @@ pub fn in_lanes<J: Send, R: Send, E: Send, W>(
                     unit
                 }
             };
-            ending = tell(unit, &mut states[unit], progress, &mut collect);
+            ending = deliver(unit, &mut states[unit], progress, &mut collect);
             if ending.is_some() {
                 progress.stop();
             }
@@ -212,15 +212,15 @@ pub fn in_lanes<J: Send, R: Send, E: Send, W>(
 }
 
 /// Tells the collector what is ready of a unit; returns how the work ends, if it does.
-fn tell<R, E>(
+fn deliver<R, E>(
     unit: usize,
     state: &mut Unit<R, E>,
     progress: &Progress,
     collect: &mut impl FnMut(Event<R, E>) -> Result<ControlFlow<()>>,
 ) -> Option<thread::Result<Result<()>>> {
     let mut ended = |event: thread::Result<Result<Event<R, E>>>| {
-        let told = event.and_then(|event| catch_unwind(AssertUnwindSafe(|| event.and_then(&mut *collect))));
-        match told {
+        let delivered = event.and_then(|event| catch_unwind(AssertUnwindSafe(|| event.and_then(&mut *collect))));
+        match delivered {
             Ok(Ok(ControlFlow::Continue(()))) => None,
             Ok(Ok(ControlFlow::Break(()))) => Some(Ok(Ok(()))),
             Ok(Err(error)) => Some(Ok(Err(error))),

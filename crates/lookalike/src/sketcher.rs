@@ -27,7 +27,7 @@ use crate::text::{PageReader, Scope};
 
 /// Titles longer than this are cut.
 const TITLE_CHARS: usize = 200;
-/// The group of pages whose language cannot be told.
+/// The group of pages whose language cannot be detected.
 const NO_LANGUAGE: u64 = u64::MAX;
 
 /// Sketches pages for a plan.
@@ -67,7 +67,7 @@ pub struct PageFacts<'s> {
     pub identity: u128,
     /// The title in the markup.
     pub title: Option<&'s str>,
-    /// Which part of it was compared; nothing where it is no HTML.
+    /// Which part of it was compared; nothing where it is not HTML.
     pub scope: Option<Scope>,
 }
 
@@ -120,7 +120,7 @@ impl Sketcher {
             self.title.extend(word.chars().take(TITLE_CHARS));
         }
         let is_language_wanted = self.plan.needs_language() || self.within == Some(Within::Language);
-        // The words of markup are no language.
+        // The words of markup are not a language.
         let spoken = if self.plan.text.raw { &[] } else { read.tokens };
         let language = match self.language {
             Some(said) => Some(said),

@@ -307,7 +307,7 @@ fn a_second_run_is_kept_out() {
     assert_eq!(ran.code, 1);
     assert!(ran.stderr.contains("another lookalike run"), "{}", ran.stderr);
     drop(lock);
-    assert_eq!(dedup(&[&input], &output, &[]).code, 0, "a lock whose owner is gone is no lock");
+    assert_eq!(dedup(&[&input], &output, &[]).code, 0, "a lock whose owner is gone does not count");
 }
 
 #[test]

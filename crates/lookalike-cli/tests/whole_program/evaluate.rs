@@ -37,8 +37,8 @@ fn every_method_is_judged_with_its_cost() {
     let at = directory.path();
     labelled(at);
     let all = ["clusters", "--gold", "gold.tsv", "pages.jsonl", "--equal-recall", "shingle"];
-    let told = evaluate(&all, at);
-    assert_eq!(told.code, 0, "{}", told.stderr);
+    let ran = evaluate(&all, at);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
     let found = json(&evaluate(&[&all[..], &["--json"]].concat(), at));
     let methods = found["methods"].as_array().unwrap();
     assert_eq!(methods.len(), 8);
@@ -47,7 +47,7 @@ fn every_method_is_judged_with_its_cost() {
     assert_eq!(found["gold_pairs"], sizes.map(|size| size * (size - 1) / 2).sum::<u64>());
     for row in methods {
         let name = row["method"].as_str().unwrap();
-        assert!(told.stdout.contains(name));
+        assert!(ran.stdout.contains(name));
         assert_eq!(row["pairs"]["wrong"], 0, "{name}: no two topics are alike");
         assert!(row["pairs"]["recall"].as_f64().unwrap() > 0.2, "{name}: copies at least");
         // These words have no antecedents among them.
@@ -162,7 +162,7 @@ fn gold_pairs_and_found_clusters() {
         (&row["pairs"]["correct"], &row["pairs"]["wrong"], &row["pairs"]["gold"]),
         (&2.into(), &0.into(), &3.into())
     );
-    assert!(row["clusters"].is_null(), "pairs are no clusters");
+    assert!(row["clusters"].is_null(), "pairs are not clusters");
 
     assert_eq!(dedup(&[&at.join("pages.jsonl")], &at.join("out"), &[]).code, 0);
     let ours = json(&evaluate(&["clusters", "--gold", "gold.tsv", "--found", "out", "--json"], at));
@@ -275,7 +275,7 @@ fn a_person_judges_a_result() {
     );
     fs::write(at.join("wrong.jsonl"), "{\"left\": \"a\", \"right\": \"b\", \"verdict\": \"perhaps\"}\n").unwrap();
     let wrong = evaluate(&["audit", "out", "--judgments", "wrong.jsonl"], at);
-    assert!(wrong.stderr.contains("line 1: is no judgment"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("line 1: is not a judgment"), "{}", wrong.stderr);
     let (first, other) =
         (&lines[1], lines[1].replace("\"correct\"", "\"undecided\"").replace("\"incorrect\"", "\"undecided\""));
     fs::write(at.join("wrong.jsonl"), format!("{first}\n{other}\n")).unwrap();

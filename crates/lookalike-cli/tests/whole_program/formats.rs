@@ -44,7 +44,7 @@ fn documents_in_tags_are_read_and_kept_with_what_stands_around_them() {
     let root = tempfile::tempdir().unwrap();
     for (name, before, documents, after) in corpora() {
         let file = format!("{before}{}{after}", documents.concat());
-        // The line end behind a document is no part of it.
+        // The line end behind a document is not part of it.
         let without = format!("{before}{}\n{}{after}", documents[..2].concat(), documents[3]);
         for (name, bytes) in
             [(name.to_owned(), file.clone().into_bytes()), (format!("{name}.gz"), gzip(file.as_bytes()))]
@@ -63,7 +63,7 @@ fn documents_in_tags_are_read_and_kept_with_what_stands_around_them() {
 }
 
 #[test]
-fn documents_that_are_cut_off_or_too_large_are_told() {
+fn documents_that_are_cut_off_or_too_large_are_reported() {
     let root = tempfile::tempdir().unwrap();
     let document = |n: usize, text: &str| format!("<DOC><DOCNO>d{n}</DOCNO>{text}</DOC>\n");
     let huge = "word ".repeat(500_000);
@@ -103,7 +103,7 @@ fn story(topic: usize) -> String {
 }
 
 #[test]
-fn the_core_of_a_page_is_compared_unless_told_otherwise() {
+fn the_core_of_a_page_is_compared_by_default() {
     let root = tempfile::tempdir().unwrap();
     let pages = root.path().join("pages");
     fs::create_dir(&pages).unwrap();

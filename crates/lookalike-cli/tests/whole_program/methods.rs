@@ -222,7 +222,7 @@ fn incremental_matching_depends_on_the_seeded_order_of_ids_and_not_on_the_input(
 }
 
 #[test]
-fn antecedents_are_chosen_from_the_corpus_and_told() {
+fn antecedents_are_chosen_from_the_corpus_and_reported() {
     let root = tempfile::tempdir().unwrap();
     let pages: Vec<Document> = (0..8).map(|n| page(&format!("{n}"), "", prose(n / 2, 120 + n % 2))).collect();
     let corpus = input(root.path(), &pages);

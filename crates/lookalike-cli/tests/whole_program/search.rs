@@ -71,13 +71,13 @@ fn every_form_of_results_is_folded_the_same() {
             );
         }
     }
-    let told = ours(&["refine", "own.json"], at);
+    let ran = ours(&["refine", "own.json"], at);
     assert!(
-        told.stdout.contains("   1. About t0")
-            && told.stdout.contains("6 results in 3 groups")
-            && told.stdout.contains("50 % of the first 6"),
+        ran.stdout.contains("   1. About t0")
+            && ran.stdout.contains("6 results in 3 groups")
+            && ran.stdout.contains("50 % of the first 6"),
         "{}",
-        told.stdout
+        ran.stdout
     );
     let top = ours(&["refine", "own.json", "--depth", "2"], at);
     assert!(top.stdout.contains("2 results in 2 groups"), "{}", top.stdout);
@@ -372,11 +372,11 @@ fn what_another_corpus_has_is_dropped() {
             "{against}: copies"
         );
         assert!(!both.contains_key("t1"), "the same id is not the same page");
-        let told = summary(&at.join("out"));
-        assert_eq!(told["pages"].as_u64(), Some(second.len() as u64), "theirs are not counted");
-        assert_eq!(told["against"]["dropped"].as_u64(), Some(rows.len() as u64));
+        let counts = summary(&at.join("out"));
+        assert_eq!(counts["pages"].as_u64(), Some(second.len() as u64), "theirs are not counted");
+        assert_eq!(counts["against"]["dropped"].as_u64(), Some(rows.len() as u64));
         let kept = fs::read_to_string(at.join("out/kept/second.jsonl")).unwrap();
-        assert_eq!(kept.lines().count() as u64, told["kept"].as_u64().unwrap());
+        assert_eq!(kept.lines().count() as u64, counts["kept"].as_u64().unwrap());
         assert!(at.join("out/against.jsonl").exists());
         if against == "seen" {
             assert_eq!(rows.len(), second.len() - 6, "minhash finds every copy, near one and long one");

@@ -59,7 +59,7 @@ pub struct BandJoin<'a> {
 
 impl<'a> BandJoin<'a> {
     /// A join over the pages for which `takes_part` holds. Pairs that a `filter` on what is known of
-    /// the two pages refuses are no candidates.
+    /// the two pages refuses are not candidates.
     pub fn new(
         takes_part: &'a (dyn Fn(PageId) -> bool + Sync),
         filter: Option<&'a (dyn Fn(PageId, PageId) -> bool + Sync)>,

@@ -172,9 +172,9 @@ fn spelled_out(crowds: &mut UnionFind, is_crowded: &[bool], order: &[PageId]) ->
 /// all in the index.
 fn without_crowds(sets: &PageSets, members: Members<'_>, limit: usize) -> Result<(Vec<PageId>, Vec<CrowdedBucket>)> {
     let mut hashes = Vec::new();
-    let (mut room, mut bytes) = (Scratch::default(), Vec::new());
+    let (mut scratch, mut bytes) = (Scratch::default(), Vec::new());
     for &page in members.pages {
-        let features = sets.features(page, &mut room)?;
+        let features = sets.features(page, &mut scratch)?;
         if !features.is_empty() {
             bytes.clear();
             u64::encode(features, &mut bytes);

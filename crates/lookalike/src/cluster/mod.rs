@@ -1,4 +1,4 @@
-//! Verified pairs → groups: which page of each is kept, and what every dropped page is told.
+//! Verified pairs → groups: which page of each is kept, and why every other one is dropped.
 
 pub mod components;
 pub mod covering;
@@ -117,7 +117,7 @@ impl Neighbours {
     }
 }
 
-/// What a page was told.
+/// What became of a page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fate {
     /// The page that is kept in its place; itself, if it is kept.
@@ -138,7 +138,7 @@ impl Fate {
 
 /// From the groups of identity sets to the fate of every page.
 ///
-/// `chosen[first]` is the set that a set was assigned to; `tokens` tells empty and short pages.
+/// `chosen[first]` is the set that a set was assigned to; `tokens` shows which pages are empty or short.
 #[must_use]
 pub fn fates(sets: &IdentitySets, chosen: &PageVec<Link>, tokens: &PageVec<u32>, min_tokens: u32) -> PageVec<Fate> {
     let mut stands_for_others = PageVec::filled(sets.first.len(), false);

@@ -82,10 +82,11 @@ impl Population {
         let work = temporary_directory()?;
         let (summary, stored) = stored::open(directory, work.path())?;
         let mut strata: BTreeMap<Stratum, Vec<ScoredPair>> = BTreeMap::new();
-        let mut room = Scratch::default();
+        let mut scratch = Scratch::default();
         let mut sites = PageVec::new();
         for page in stored.pages.all() {
-            let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| summary.config.pairs.site.site(url));
+            let site =
+                stored.pages.strings(page, &mut scratch)?.url.and_then(|url| summary.config.pairs.site.site(url));
             sites.push(site.map(|site| xxh3_64(site.as_bytes())));
         }
         let has_text = |page: PageId| stored.pages.origin(page) != PageOrigin::IndexRow;
@@ -171,7 +172,7 @@ const TEXT_BYTES: usize = 60_000;
 /// The page on which a sample of the result in `directory` is judged; also how many pairs it has.
 ///
 /// # Errors
-/// When the directory is no result, has no pairs, or its pages are gone.
+/// When the directory is not a result, has no pairs, or its pages are gone.
 pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize)> {
     let population = Population::open(directory)?;
     let drawn = population.sample(sample, seed)?;
@@ -185,8 +186,8 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
         text
     };
     let side = |page: PageId| {
-        let mut room = Scratch::default();
-        let strings = population.stored.pages.strings(page, &mut room)?;
+        let mut scratch = Scratch::default();
+        let strings = population.stored.pages.strings(page, &mut scratch)?;
         let title = strings.title.unwrap_or_default().to_owned();
         Ok::<SideView, Error>(SideView { id: strings.id.to_owned(), url: strings.url.map(str::to_owned), title })
     };
@@ -223,14 +224,14 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
 struct Judgment {
     left: String,
     right: String,
-    verdict: Verdict,
+    verdict: JudgedAs,
     #[serde(default)]
     reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum Verdict {
+enum JudgedAs {
     Correct,
     Incorrect,
     Undecided,
@@ -301,7 +302,7 @@ pub struct Suggestion {
 /// Reads judgments of a sample of the result in `directory`.
 ///
 /// # Errors
-/// When the directory is no result, or a line is no judgment of one of its pairs.
+/// When the directory is not a result, or a line is not a judgment of one of its pairs.
 pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
     if !(target > 0.0 && target <= 1.0) {
         return Err(Error::invalid("target", target, "must be a precision above 0 and at most 1"));
@@ -313,18 +314,18 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
     }
     let text = plain_text(judgments)?;
     let mut judged: BTreeMap<(PageId, PageId), Judgment> = BTreeMap::new();
-    let mut lines: HashMap<(PageId, PageId), (usize, Verdict)> = HashMap::new();
+    let mut lines: HashMap<(PageId, PageId), (usize, JudgedAs)> = HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
         let wrong = |reason: String| Error::bad_line(judgments, number as u64 + 1, reason);
         let judgment: Judgment =
-            serde_json::from_str(line).map_err(|error| wrong(format!("is no judgment: {error}")))?;
+            serde_json::from_str(line).map_err(|error| wrong(format!("is not a judgment: {error}")))?;
         let page =
             |id: &str| population.stored.ids.find(id).ok_or_else(|| wrong(format!("the result has no page '{id}'")));
         let (left, right) = (page(&judgment.left)?, page(&judgment.right)?);
         let key = (left.min(right), left.max(right));
         if !place.contains_key(&key) {
             return Err(wrong(format!(
-                "'{}' and '{}' are no pair of this result; was it made again with other settings?",
+                "'{}' and '{}' are not a pair of this result; was it made again with other settings?",
                 judgment.left, judgment.right
             )));
         }
@@ -357,9 +358,9 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
             interval: (0.0, 1.0),
         });
         match judgment.verdict {
-            Verdict::Correct => row.correct += 1,
-            Verdict::Incorrect => row.incorrect += 1,
-            Verdict::Undecided => {
+            JudgedAs::Correct => row.correct += 1,
+            JudgedAs::Incorrect => row.incorrect += 1,
+            JudgedAs::Undecided => {
                 row.undecided += 1;
                 *reasons.entry(judgment.reason.clone().unwrap_or_else(|| "no reason".to_owned())).or_default() += 1;
             }
@@ -379,7 +380,7 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
             let score = &scores[stratum];
             Ok(JudgedRow {
                 similarity: pair.similarity,
-                is_correct: judgment.verdict == Verdict::Correct,
+                is_correct: judgment.verdict == JudgedAs::Correct,
                 weight: score.pairs as f64 / score.judged() as f64,
                 is_held_back: population.key(pair, HALVING_SEED)? & 1 == 1,
             })

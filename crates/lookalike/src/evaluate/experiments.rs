@@ -89,7 +89,7 @@ pub(super) fn experiments(
     options: &EvaluateOptions,
     runs: &[RunPair],
     labels: &Labels<'_>,
-    tell: &dyn Fn(&str),
+    announce: &dyn Fn(&str),
 ) -> Result<Experiments> {
     let runner = Runner::new(options);
     let truth = labels.true_pairs();
@@ -97,14 +97,14 @@ pub(super) fn experiments(
     let mut degrees = Vec::new();
     let mut differences = Vec::new();
     for pair in runs {
-        tell(&format!("differences of {}", pair.run.config.method.name()));
+        announce(&format!("differences of {}", pair.run.config.method.name()));
         degrees.push(degrees_of(&pair.run));
         differences.push(differences_of(&pair.run, labels)?);
     }
     let of = |name: &str| runs.iter().find(|pair| pair.run.config.method.name() == name);
     let b_and_c = match (of("shingle"), of("projection")) {
         (Some(b), Some(c)) => {
-            tell("supershingles against bits");
+            announce("supershingles against bits");
             Some(b_and_c(&runner, b, c)?)
         }
         _ => None,
@@ -113,7 +113,7 @@ pub(super) fn experiments(
     for name in ["simhash", "minhash"] {
         let Some(pair) = of(name) else { continue };
         for ngram in 1..=8 {
-            tell(&format!("{name} with {ngram}-grams"));
+            announce(&format!("{name} with {ngram}-grams"));
             let mut config = pair.run.config.clone();
             config.method.set("ngram", &ngram.to_string())?;
             let run = runner.run(&config)?;
@@ -122,7 +122,7 @@ pub(super) fn experiments(
         }
     }
     let spots = match of("spotsigs") {
-        Some(pair) if !judge.clustered.is_empty() => Some(spot_experiments(&runner, pair, &judge, tell)?),
+        Some(pair) if !judge.clustered.is_empty() => Some(spot_experiments(&runner, pair, &judge, announce)?),
         _ => None,
     };
     Ok(Experiments { degrees, differences, b_and_c, ngrams, spots })

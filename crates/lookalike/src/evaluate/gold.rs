@@ -1,6 +1,6 @@
 //! What people say belongs together: a file → judged pages and pairs.
 //!
-//! Three forms, told apart by their looks: lines of page and cluster with tabs between them, JSON lines with
+//! Three forms, recognised by their first line: lines of page and cluster with tabs between them, JSON lines with
 //! the same fields, and pairs (`left`, `right`, and perhaps a `label`) in either notation. Lines are counted
 //! from 1 in all complaints.
 
@@ -21,7 +21,7 @@ pub struct GoldColumns {
     pub cluster: Option<String>,
     /// What kind of page it is, for a split of the scores.
     pub kind: Option<String>,
-    /// The page's site, where URLs do not tell.
+    /// The page's site, where URLs do not say it.
     pub site: Option<String>,
 }
 
@@ -147,7 +147,7 @@ impl Gold {
         if let Some(&known) = self.by_id.get(id) {
             return known;
         }
-        let number = u32::try_from(self.pages.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.pages.len()).expect("a gold standard has fewer than 2^32 pages");
         self.by_id.insert(id.to_owned(), number);
         self.pages.push(GoldPage { id: id.to_owned(), cluster: None, kind: None, site: None, line });
         number
@@ -157,7 +157,7 @@ impl Gold {
         if let Some(&known) = names.get(name) {
             return known;
         }
-        let number = u32::try_from(self.clusters.len()).unwrap_or(u32::MAX);
+        let number = u32::try_from(self.clusters.len()).expect("there are fewer clusters than pages");
         names.insert(name.to_owned(), number);
         self.clusters.push(name.to_owned());
         number
@@ -194,7 +194,7 @@ impl Gold {
             return Ok(());
         }
         if self.pairs.is_some() {
-            return Err(lines.wrong(line, "is no pair, and the lines before it are; use one form"));
+            return Err(lines.wrong(line, "is not a pair, and the lines before it are; use one form"));
         }
         let id = row.get(columns.page.as_deref(), PAGE_NAMES).ok_or_else(|| {
             let name = columns.page.as_deref().unwrap_or("page");

@@ -92,15 +92,15 @@ impl<'g> Labels<'g> {
 
     fn find_sites(&mut self, stored: &StoredPages, rule: SiteRule) -> Result<()> {
         let mut numbers: HashMap<String, u32> = HashMap::new();
-        let mut room = Scratch::default();
+        let mut scratch = Scratch::default();
         for page in stored.pages.all() {
             let given = self.judged[page].and_then(|number| self.gold.pages[number as usize].site.clone());
             let site = match given {
                 Some(site) => Some(site),
-                None => stored.pages.strings(page, &mut room)?.url.and_then(|url| rule.site(url)),
+                None => stored.pages.strings(page, &mut scratch)?.url.and_then(|url| rule.site(url)),
             };
             self.site[page] = site.map(|site| {
-                let next = u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+                let next = u32::try_from(numbers.len()).expect("there are fewer sites than pages");
                 *numbers.entry(site.clone()).or_insert_with(|| {
                     self.site_names.push(site);
                     next

@@ -1,4 +1,4 @@
-//! One method on the pages, as it comes or at its loosest: a whole `dedup` into a directory that goes away.
+//! One method on the pages, with its own threshold or at its loosest: a whole `dedup` into a directory that goes away.
 
 use std::time::Instant;
 
@@ -97,9 +97,9 @@ impl<'a> Runner<'a> {
         let mut sites = PageVec::new();
         let plan = config.plan();
         if plan.sketch.site {
-            let mut room = Scratch::default();
+            let mut scratch = Scratch::default();
             for page in stored.pages.all() {
-                let site = stored.pages.strings(page, &mut room)?.url.and_then(|url| config.pairs.site.site(url));
+                let site = stored.pages.strings(page, &mut scratch)?.url.and_then(|url| config.pairs.site.site(url));
                 sites.push(site.map(|site| xxh3_64(site.as_bytes())));
             }
         }

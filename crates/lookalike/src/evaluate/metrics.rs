@@ -46,7 +46,7 @@ impl Counts {
 impl Serialize for Counts {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut row = serializer.serialize_struct("Counts", 6)?;
-        // Precision of nothing is no number.
+        // Precision of nothing is not a number.
         row.serialize_field("precision", &(self.correct + self.wrong > 0).then(|| self.precision()))?;
         row.serialize_field("recall", &(self.gold > 0).then(|| self.recall()))?;
         row.serialize_field("f1", &self.f1())?;
@@ -223,7 +223,7 @@ mod tests {
         assert_eq!(compare_clusters(&[0, 1, 2], &[5, 6, 7]).adjusted_rand, 1.0);
         assert_eq!(compare_clusters(&[0, 1, 2], &[5, 6, 7]).exact_sets, 1.0);
         assert_eq!(compare_clusters(&[0, 0, 0, 0], &[0, 1, 2, 3]).adjusted_rand, 0.0);
-        // A page dropped for one of another cluster is no duplicate found.
+        // A page dropped for one of another cluster is not a duplicate that was found.
         assert_eq!(strict(&[0, 0, 1, 1, 2], &[0, 0, 0, 3, 4]), Counts { correct: 1, wrong: 1, gold: 2 });
         let (low, high) = wilson(8, 10);
         assert!((low - 0.490_162).abs() < 1e-5 && (high - 0.943_318).abs() < 1e-5, "{low} {high}");

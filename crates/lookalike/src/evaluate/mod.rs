@@ -100,11 +100,11 @@ pub struct MethodEvaluation {
     pub unit: &'static str,
     /// The threshold it comes with.
     pub threshold: f64,
-    /// Pairs, as it comes.
+    /// Pairs, at the default threshold.
     pub pairs: Counts,
-    /// Clusters, as it comes; nothing where the gold has only pairs.
+    /// Clusters, at the default threshold; nothing where the gold has only pairs.
     pub clusters: Option<ClusterScores>,
-    /// Duplicates found for a page of their own cluster, as it comes.
+    /// Duplicates found for a page of their own cluster, at the default threshold.
     pub strict: Option<Counts>,
     /// Pairs of one site.
     pub same_site: Option<Counts>,
@@ -461,7 +461,7 @@ impl Judge<'_> {
         }
         let mut all_gold = gold.clone();
         all_gold.push(u32::MAX);
-        let nowhere = u32::try_from(gold.len()).unwrap_or(u32::MAX);
+        let nowhere = u32::try_from(gold.len()).expect("a gold standard has fewer than 2^32 pages");
         let mut places: Vec<u32> = found.iter().map(|&kept| place[kept].min(nowhere)).collect();
         places.push(nowhere);
         let found: Vec<u32> = found.into_iter().map(PageId::number).collect();

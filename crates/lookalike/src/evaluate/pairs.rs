@@ -70,14 +70,14 @@ pub struct PairMethod {
     pub ranked: RankedScores,
     /// The threshold that the method comes with.
     pub threshold: Option<f64>,
-    /// Pairs, as it comes.
+    /// Pairs, at the default threshold.
     pub at_default: Option<Counts>,
 }
 
 /// Reads a file of pairs.
 ///
 /// # Errors
-/// When it cannot be read; with the line, when a line is no pair.
+/// When it cannot be read; with the line, when a line is not a pair.
 pub fn read(path: &Path, fields: &PairFields) -> Result<Vec<LabelledPair>> {
     let text = plain_text(path)?;
     let mut pairs = Vec::new();

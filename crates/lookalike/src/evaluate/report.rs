@@ -39,15 +39,20 @@ struct Written<'a> {
 ///
 /// # Errors
 /// As [`evaluate`](super::evaluate); also when a file cannot be written.
-pub fn write_report(gold: &Gold, options: &EvaluateOptions, path: &Path, tell: &dyn Fn(&str)) -> Result<Evaluation> {
+pub fn write_report(
+    gold: &Gold,
+    options: &EvaluateOptions,
+    path: &Path,
+    announce: &dyn Fn(&str),
+) -> Result<Evaluation> {
     if path.extension().is_some_and(|ending| ending == "json") {
         let expected = "names the page; the JSON file is written beside it, with the ending json";
         return Err(Error::invalid("report", path.display(), expected));
     }
-    let (evaluation, runs) = evaluate_keeping(gold, options, true, tell)?;
+    let (evaluation, runs) = evaluate_keeping(gold, options, true, announce)?;
     let Some(first) = runs.first() else { return Ok(evaluation) };
     let labels = Labels::new(gold, &first.run.stored, first.run.config.pairs.site, options.allow_missing)?;
-    let more = experiments(options, &runs, &labels, tell)?;
+    let more = experiments(options, &runs, &labels, announce)?;
     let any = |test: fn(&MethodEvaluation) -> bool| evaluation.methods.iter().any(test);
     let page = Page {
         found: &evaluation,
@@ -370,7 +375,7 @@ fn spots(more: &Experiments) -> Vec<Figure> {
         figure(
             "Spot signatures: how the index grows",
             "Spot signatures, Figure 23",
-            "Incremental matching; only pages that are no duplicate enter the index.",
+            "Incremental matching; only pages that are not duplicates enter the index.",
             ("pages matched", all(&growth, false)),
             ("pages in the index", all(&growth, true)),
             &growth,

@@ -55,7 +55,7 @@ pub(super) fn spot_experiments(
     runner: &Runner<'_>,
     pair: &RunPair,
     judge: &Judge<'_>,
-    tell: &dyn Fn(&str),
+    announce: &dyn Fn(&str),
 ) -> Result<SpotExperiments> {
     let base = &pair.run.config;
     let scores = |kept: &PageVec<PageId>| judge.clusters(kept).1.unwrap_or_default();
@@ -71,13 +71,13 @@ pub(super) fn spot_experiments(
     };
     let mut antecedents = Vec::new();
     for count in 1..=ANTECEDENTS.len() {
-        tell(&format!("spotsigs with {count} antecedents"));
+        announce(&format!("spotsigs with {count} antecedents"));
         let run = runner.run(&with(&ANTECEDENTS[..count], 3)?)?;
         antecedents.push((count, scores(&run.kept)));
     }
     let mut distances = Vec::new();
     for distance in DISTANCES {
-        tell(&format!("spotsigs at distance {distance}"));
+        announce(&format!("spotsigs at distance {distance}"));
         distances.push((distance, scores(&runner.run(&with(&ANTECEDENTS[..3], distance)?)?.kept)));
     }
     let mut matching = Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn spot_experiments(
         matching.push(MatchingCurve { name: format!("full, {name} guess"), points: full.to_vec() });
         let mut points = Vec::new();
         for threshold in THRESHOLDS {
-            tell(&format!("spotsigs, incremental, {name} guess, {threshold}"));
+            announce(&format!("spotsigs, incremental, {name} guess, {threshold}"));
             let run = runner.run(&varied(&[
                 ("threshold", threshold.to_string()),
                 ("matching", Matching::Incremental.to_string()),

@@ -152,7 +152,7 @@ fn link(state: u64, next: u64) -> u64 {
     crate::random::next_random(&mut mixed)
 }
 
-/// The built-in antecedents of a language; for a page whose language cannot be told, those of all
+/// The built-in antecedents of a language; for a page whose language cannot be detected, those of all
 /// languages that have a list of their own.
 #[must_use]
 pub fn built_in(language: Option<Lang>) -> Vec<Antecedent> {

@@ -19,6 +19,7 @@ use crate::report::files;
 use crate::report::stored::{self, texts};
 use crate::sketch::PageSketch;
 use crate::sketcher::Sketcher;
+use crate::spill::Scratch;
 use crate::text::language;
 use crate::text::{PageReader, TextOptions};
 use crate::verify::score::score;
@@ -44,9 +45,9 @@ pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comp
         .into_iter()
         .map(|method| {
             let config = common.with_method(method);
-            let (word, tokens) = by_config(left, right, &config);
+            let (decision, tokens) = by_config(left, right, &config);
             facts = tokens;
-            word
+            decision
         })
         .collect();
     let site = |page: &RawPage<'_>| page.url.as_deref().and_then(|url| common.pairs.site.site(url));
@@ -77,13 +78,13 @@ pub(crate) fn by_plan(
     plan: &Plan,
     sketcher: &mut Sketcher,
 ) -> (MethodDecision, [(u32, u128); 2]) {
-    let l = Made::new(sketcher, left);
-    let r = Made::new(sketcher, right);
-    (word(plan, config, l.view(), r.view()), [(l.tokens, l.identity), (r.tokens, r.identity)])
+    let l = PageFeatures::new(sketcher, left);
+    let r = PageFeatures::new(sketcher, right);
+    (decide(plan, config, l.view(), r.view()), [(l.tokens, l.identity), (r.tokens, r.identity)])
 }
 
 /// What a method makes of a page.
-struct Made {
+struct PageFeatures {
     tokens: u32,
     identity: u128,
     features: Vec<u64>,
@@ -91,12 +92,12 @@ struct Made {
     sketch: Vec<u32>,
 }
 
-impl Made {
-    fn new(sketcher: &mut Sketcher, page: &RawPage<'_>) -> Made {
+impl PageFeatures {
+    fn new(sketcher: &mut Sketcher, page: &RawPage<'_>) -> PageFeatures {
         let facts = sketcher.read(page);
         let (tokens, identity) = (facts.tokens, facts.identity);
         let sketch = sketcher.sketch();
-        Made {
+        PageFeatures {
             tokens,
             identity,
             features: sketch.features.to_vec(),
@@ -110,7 +111,7 @@ impl Made {
     }
 }
 
-fn word(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_>) -> MethodDecision {
+fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_>) -> MethodDecision {
     let found = score(plan, left, right);
     let is_bloom = plan.sketch.filter.is_some();
     let needed = match plan.decision {
@@ -230,9 +231,9 @@ fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static
     let (stored, loaded) = stored::open(directory, &std::env::temp_dir())?;
     let mut page: Option<PageId> = loaded.ids.find(name);
     if page.is_none() {
-        let mut room = crate::spill::Scratch::default();
+        let mut scratch = Scratch::default();
         for candidate in loaded.pages.all() {
-            if loaded.pages.strings(candidate, &mut room)?.url == Some(name) {
+            if loaded.pages.strings(candidate, &mut scratch)?.url == Some(name) {
                 page = Some(candidate);
                 break;
             }
@@ -252,18 +253,18 @@ mod tests {
     }
 
     #[test]
-    fn every_method_has_its_word_on_equal_and_on_unlike_pages() {
+    fn every_method_decides_about_equal_and_on_unlike_pages() {
         let one: String = (0..300).map(|n| format!("the word{n} is here and ")).collect();
         let other: String = (0..300).map(|n| format!("a term{} was over there ", n * 7)).collect();
         let same = compare(&page(&one), &page(&one), &Config::default());
         assert!(same.identical);
         assert_eq!(same.methods.len(), 8);
-        for word in &same.methods {
-            assert!(word.near_duplicate, "{word:?}");
-            assert!((word.similarity - 1.0).abs() < 1e-12, "{word:?}");
+        for decision in &same.methods {
+            assert!(decision.near_duplicate, "{decision:?}");
+            assert!((decision.similarity - 1.0).abs() < 1e-12, "{decision:?}");
         }
         let unlike = compare(&page(&one), &page(&other), &Config::default());
         assert!(!unlike.identical);
-        assert!(unlike.methods.iter().all(|word| !word.near_duplicate), "{unlike:?}");
+        assert!(unlike.methods.iter().all(|decision| !decision.near_duplicate), "{unlike:?}");
     }
 }

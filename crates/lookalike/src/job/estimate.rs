@@ -32,7 +32,7 @@ pub struct Estimate {
     pub pages: u64,
     /// Whether the sample was the whole input.
     pub exact: bool,
-    /// Tokens a page.
+    /// Tokens per page.
     pub tokens_per_page: f64,
     /// Wall-clock time.
     pub seconds: f64,

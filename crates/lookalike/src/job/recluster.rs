@@ -49,7 +49,7 @@ use crate::work_dir::WorkDir;
 /// ```
 ///
 /// # Errors
-/// When the directory is no result, the threshold is below that of the result, or files are gone.
+/// When the directory is not a result, the threshold is below that of the result, or files are gone.
 pub fn recluster(
     directory: &Path,
     threshold: f64,
@@ -87,13 +87,13 @@ pub fn recluster(
         let resources = Resources::start();
         let run =
             Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources, against: None };
-        again(run, directory, threshold, &stored, loaded, &corpus)
+        cluster_again(run, directory, threshold, &stored, loaded, &corpus)
     })?;
     work.publish()?;
     Ok(outcome)
 }
 
-fn again(
+fn cluster_again(
     mut run: Run<'_>,
     directory: &Path,
     threshold: f64,

@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use super::vector_unit::{Level, VectorUnit};
 
-/// Numbers of `width` bits each, one behind the other, the lowest bit first.
+/// Numbers of `width` bits each, one after the other, the lowest bit first.
 #[derive(Debug, Clone, Copy)]
 pub struct Packed<'a> {
     bytes: &'a [u8],

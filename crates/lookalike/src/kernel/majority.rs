@@ -231,7 +231,7 @@ mod tests {
         for unit in VectorUnit::available() {
             assert_eq!(majority_on(unit, &[], None), 0);
             assert_eq!(majority_on(unit, &vec![u64::MAX; 100_000], None), u64::MAX);
-            // A tie is no majority.
+            // A tie is not a majority.
             assert_eq!(majority_on(unit, &[0b11, 0b01], None), 0b01);
         }
     }

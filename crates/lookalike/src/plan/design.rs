@@ -47,7 +47,7 @@ impl FromStr for Cut {
             None => text.split('x').map(number).collect::<Option<Vec<u32>>>().map(Cut::Blocks),
         };
         cut.ok_or_else(|| {
-            format!("'{text}' is no table design; write the number of blocks (4), nested blocks (4x4), or flip2")
+            format!("'{text}' is not a table design; write the number of blocks (4), nested blocks (4x4), or flip2")
         })
     }
 }

@@ -25,7 +25,7 @@ pub struct Layout {
     pub bands: Bands,
     /// Expected share of the pairs exactly at the threshold that become candidates.
     pub recall_at_threshold: f64,
-    /// Expected rejected candidates a page, under the model.
+    /// Expected rejected candidates per page, under the model.
     pub false_candidates_per_page: f64,
 }
 
@@ -42,7 +42,7 @@ impl Layout {
         Layout { bands, recall_at_threshold: bands.probability(threshold, 1), false_candidates_per_page }
     }
 
-    /// Expected cost a page, in min-values.
+    /// Expected cost per page, in min-values.
     #[must_use]
     pub fn cost(&self) -> f64 {
         self.bands.functions() as f64 + FALSE_CANDIDATE_COST * self.false_candidates_per_page

@@ -237,7 +237,7 @@ impl Plan {
         self.measure == Measure::Cosine && !matches!(self.features, Features::Shingles { k: 1 })
     }
 
-    /// Whether languages must be told apart.
+    /// Whether languages must be detected.
     #[must_use]
     pub fn needs_language(&self) -> bool {
         matches!(self.features, Features::Words | Features::Spots(None))

@@ -38,7 +38,7 @@ use crate::read::{Batch, CaptureFilter, Format, NotAPage, ReadConfig, Source, So
 pub struct Corpus {
     /// The sources; pages name theirs by its index.
     pub sources: Vec<Source>,
-    /// Files in directories that are plainly not pages (images, style sheets, …).
+    /// Files in directories that are clearly not pages (images, style sheets, …).
     pub ignored_files: u64,
     /// Files that could not be looked at, or are in no format that is read.
     pub problems: Vec<SkippedRecord>,

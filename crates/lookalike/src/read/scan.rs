@@ -158,7 +158,7 @@ impl<'c> Scan<'c> {
     }
 
     /// Reads units of the input side by side: `collect` sees the results of each unit in order, those of different
-    /// units as they come. The records of a stretch are numbered from 1.
+    /// units in the order in which they arrive. The records of a stretch are numbered from 1.
     ///
     /// # Errors
     /// As [`Scan::for_each`].

@@ -101,7 +101,7 @@ struct Page<'a> {
 /// # Errors
 /// When the template cannot be filled in.
 pub fn html(found: &Comparison, sides: &SideBySide) -> Result<String> {
-    let accepting = found.methods.iter().filter(|word| word.near_duplicate).count();
+    let accepting = found.methods.iter().filter(|decision| decision.near_duplicate).count();
     let columns = [(&found.left, &sides.left[..], "left"), (&found.right, &sides.right[..], "right")];
     render::html(&Page { found, sides, columns, accepting, version: env!("CARGO_PKG_VERSION") })
 }

@@ -141,7 +141,7 @@ mod tests {
         for (ratio, known) in
             [(1.0, 0.6973), (2.0, 0.4658), (4.0, 0.1929), (8.0, 0.0295), (10.0, 0.0113), (11.0, 0.0070)]
         {
-            // At the optimal number of functions, which is no whole number.
+            // At the optimal number of functions, which is not a whole number.
             let value = false_match_ratio(ratio * 1e6, 1e6, ratio * std::f64::consts::LN_2);
             assert!((value - known).abs() < 1e-4, "{value} instead of {known}");
         }

@@ -18,7 +18,7 @@ const MIN_WORDS: usize = 12;
 const MIN_CORE: usize = 200;
 /// Share of the page's words that are prose, at the least; else the whole page is taken.
 const MIN_SHARE: f64 = 0.2;
-/// What a block that is no prose costs a stretch of prose, in words.
+/// What a block that is not prose costs a stretch of prose, in words.
 const GAP: i64 = 5;
 /// Share of the prose that the best stretch has at the least; else all prose is taken.
 const MAIN: f64 = 0.5;
@@ -92,7 +92,7 @@ impl CoreFinder {
             if current <= 0 {
                 (current, start) = (0, at);
             }
-            current += if is_prose { i64::try_from(block.len()).unwrap_or(i64::MAX) } else { -GAP };
+            current += if is_prose { i64::try_from(block.len()).expect("a block is in memory") } else { -GAP };
             if current > best {
                 best = current;
                 stretch = start..at + 1;

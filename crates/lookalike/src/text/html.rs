@@ -59,7 +59,7 @@ enum Tag {
     Inline,
     /// Parts blocks.
     Block,
-    /// Its content is no text.
+    /// Its content is not text.
     Hidden,
     /// Its content is text without tags; entities count.
     Title,
@@ -95,7 +95,7 @@ fn classify(name: &[u8]) -> Tag {
     }
 }
 
-/// Extracts the text of `html` into `page`; `page_url` tells own images from those of other hosts.
+/// Extracts the text of `html` into `page`; by `page_url`, own images are distinguished from those of other hosts.
 pub fn extract(html: &str, page_url: Option<&str>, page: &mut PageText) {
     extract_with(html, page_url, false, page);
 }

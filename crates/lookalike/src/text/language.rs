@@ -21,7 +21,7 @@ const SAMPLE_TOKENS: usize = 2000;
 /// Share of the tokens that must be function words of a language for them to decide.
 const FUNCTION_WORD_SHARE: f64 = 0.1;
 
-/// The language of a page, where it can be told. Its function words decide if they are many and
+/// The language of a page, where it can be detected. Its function words decide if they are many and
 /// plainly of one language; else the trigrams in the middle of the text do: pages begin and end with
 /// frames.
 #[must_use]

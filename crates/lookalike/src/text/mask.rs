@@ -25,7 +25,7 @@ pub(crate) enum Volatile {
 /// The patterns of each kind.
 fn patterns() -> [(Volatile, Vec<String>); 4] {
     let month = "(?:jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sep(?:t(?:ember)?)?|oct(?:ober)?|nov(?:ember)?|dec(?:ember)?)";
-    // The months that are no other word.
+    // The months that are not also another word.
     let month_only = month.replace("may|", "");
     let weekday = "(?:(?:mon|tues?|wed(?:nes)?|thu(?:rs)?|fri|sat(?:ur)?|sun)(?:day)?)";
     let counted = "(?:visitors?|visits?|views?|hits?|page\\s?views|comments?|replies|clicks|downloads|shares|likes|users?\\s+online|guests?)";

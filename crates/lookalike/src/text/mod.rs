@@ -153,7 +153,7 @@ pub struct ReadPage<'a> {
     pub text: Cow<'a, str>,
     /// Its title, where the markup gives one.
     pub title: Option<&'a str>,
-    /// Which part of it counts; nothing where it is no HTML.
+    /// Which part of it counts; nothing where it is not HTML.
     pub scope: Option<Scope>,
 }
 

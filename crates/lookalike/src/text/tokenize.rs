@@ -139,7 +139,7 @@ pub struct Tokenizer {
 }
 
 impl Tokenizer {
-    /// A tokenizer that folds case unless told to keep it.
+    /// A tokenizer that folds case unless asked to keep it.
     #[must_use]
     pub fn new(keep_case: bool) -> Tokenizer {
         Tokenizer { keep_case, normalizer: Normalizer::new(keep_case) }

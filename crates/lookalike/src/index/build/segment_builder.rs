@@ -148,7 +148,7 @@ fn write_repeats<W: Write>(
     memory_bytes: u64,
     out: &mut SegmentWriter<W>,
 ) -> Result<(Spill<u64>, u64)> {
-    // More than the address space is no limit.
+    // More than the address space is not a limit.
     let limit = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
     let mut keys = Spill::<u64>::new(directory.join("fingerprints"), limit);
     let mut repeated = Spill::<u32>::new(directory.join("repeated"), limit / 4);

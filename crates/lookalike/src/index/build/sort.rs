@@ -145,7 +145,7 @@ pub(crate) struct Sorter<T> {
 impl<T: Sortable> Sorter<T> {
     /// A sorter with `memory_bytes`, which puts what does not fit into files in `directory`.
     pub(crate) fn new(directory: &Path, name: &str, memory_bytes: u64, buffers: SortBuffers<T>) -> Sorter<T> {
-        // The items, and as much again for moving them; more than the address space is no limit.
+        // The items, and as much again for moving them; more than the address space is not a limit.
         let limit = usize::try_from(memory_bytes / (2 * T::BYTES as u64)).unwrap_or(usize::MAX).max(1024);
         let SortBuffers { mut items, scratch } = buffers;
         items.clear();

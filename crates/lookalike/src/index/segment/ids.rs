@@ -85,7 +85,7 @@ impl PendingIds {
         match kind {
             IdKind::Number => PendingIds::Numbers { largest: 0 },
             IdKind::Text => {
-                // More than the address space is no limit.
+                // More than the address space is not a limit.
                 let limit = usize::try_from(memory_bytes).unwrap_or(usize::MAX);
                 PendingIds::Texts(Spill::new(directory.join("ids"), limit))
             }

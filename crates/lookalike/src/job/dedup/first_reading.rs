@@ -32,7 +32,7 @@ pub(super) struct Sketched {
     pub(super) sets: Option<PageSets>,
     /// Pages that are long enough and have no feature all the same, ascending.
     pub(super) featureless: Vec<PageId>,
-    /// Records that are no pages, by what they are.
+    /// Records that are not pages, by what they are.
     pub(super) other_records: BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that is compared.
     pub(super) scopes: BTreeMap<String, u64>,

@@ -129,11 +129,11 @@ impl Run<'_> {
         let layout = self.plan.columns();
         let takes_part = |page: PageId| self.takes_part(sketched, sets, page);
         let needs_columns = PairFilter::needs_columns(self.plan.decision);
-        let mut rooms: Vec<Scratch<u64>> = sketched.columns.iter().map(|_| Scratch::default()).collect();
+        let mut scratches: Vec<Scratch<u64>> = sketched.columns.iter().map(|_| Scratch::default()).collect();
         let mut loaded: Vec<&[u64]> = Vec::new();
-        for (number, (column, room)) in sketched.columns.iter().zip(&mut rooms).enumerate() {
+        for (number, (column, scratch)) in sketched.columns.iter().zip(&mut scratches).enumerate() {
             let is_needed = needs_columns || number >= layout.bands;
-            loaded.push(if is_needed { column.read(0..column.len(), room)? } else { &[] });
+            loaded.push(if is_needed { column.read(0..column.len(), scratch)? } else { &[] });
         }
         let groups = layout.group_column().map(|column| loaded[column]);
         let filter = PairFilter {
@@ -148,9 +148,9 @@ impl Run<'_> {
             BandJoin::new(&takes_part, if is_idle { None } else { Some(&passes) }, self.config.pairs.bucket_limit);
         // Pages of different groups are not even to meet in a bucket.
         let grouped = |page: usize, key: u64| groups.map_or(key, |groups| key ^ groups[page].rotate_left(17));
-        let mut room = Scratch::default();
+        let mut scratch = Scratch::default();
         for (band, column) in sketched.columns[..layout.bands].iter().enumerate() {
-            let keys = if needs_columns { loaded[band] } else { column.read(0..column.len(), &mut room)? };
+            let keys = if needs_columns { loaded[band] } else { column.read(0..column.len(), &mut scratch)? };
             join.add(band, keys.iter().enumerate().map(|(page, &key)| grouped(page, key)));
         }
         let chosen;

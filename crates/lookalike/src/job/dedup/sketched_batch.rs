@@ -18,7 +18,7 @@ use crate::sketcher::Sketcher;
 #[derive(Serialize, Deserialize)]
 pub(super) struct SketchedBatch {
     pub(super) rows: Vec<BatchRow>,
-    /// Ids, URLs and titles, one behind the other.
+    /// Ids, URLs and titles, one after the other.
     pub(super) strings: String,
     pub(super) columns: Vec<Vec<u64>>,
     pub(super) sets: Option<SetBatch>,
@@ -27,7 +27,7 @@ pub(super) struct SketchedBatch {
     pub(super) featureless: Vec<PageId>,
     /// The captures of a crawl, by row.
     pub(super) captures: Vec<(PageId, Capture)>,
-    /// Records that are no pages, by what they are.
+    /// Records that are not pages, by what they are.
     pub(super) other_records: BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that is compared.
     pub(super) scopes: BTreeMap<String, u64>,

@@ -128,7 +128,7 @@ pub(crate) fn record_names(source: &Source, place: &WantedRecord) -> Option<Reco
     })
 }
 
-/// Why a record is no page and nothing is wrong with it; the names are those in `summary.json`.
+/// Why a record is not a page although nothing is wrong with it; the names are those in `summary.json`.
 const OTHER_STATUS: &str = "other_status";
 const OTHER_TYPE: &str = "other_type";
 const OTHER_RECORD: &str = "other_record";

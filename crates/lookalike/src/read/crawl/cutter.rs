@@ -19,7 +19,7 @@ use crate::read::{Format, Source};
 
 /// Bytes of records in a batch.
 const CHUNK_BYTES: usize = 1 << 20;
-/// Bytes of a record over the limit that are kept: enough to tell what it is.
+/// Bytes of a record over the limit that are kept: enough to see what it is.
 const HEAD_BYTES: usize = 256 << 10;
 /// A member that unpacks to more than this many times the limit is given up, not skipped.
 const BOMB_FACTOR: u64 = 64;
@@ -28,7 +28,7 @@ const BOMB_FACTOR: u64 = 64;
 pub(super) enum Extent {
     /// Head and content have so many bytes.
     Known(u64),
-    /// There is no telling where it ends, but for where the next one begins.
+    /// Where it ends is unknown, except that the next one begins there.
     Open,
     /// The head itself is not whole yet.
     Unfinished,
@@ -305,7 +305,7 @@ impl<'r> Cutter<'r> {
             let Some(next) = usize::try_from(size).ok().and_then(|size| from.checked_add(size)) else { break };
             let Some(rest) = self.buffer.get(next..) else { break };
             let next = next + line_ends(rest);
-            // What is no record belongs to the one before it, whose length is wrong then.
+            // What is not a record belongs to the one before it, whose length is wrong then.
             if next == end || !self.kind.is_start(&self.buffer[next..]) {
                 break;
             }

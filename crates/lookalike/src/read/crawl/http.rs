@@ -27,7 +27,7 @@ pub(crate) enum BodyProblem {
     Damaged(String),
 }
 
-/// Splits a response into head and body. Nothing if it is no response.
+/// Splits a response into head and body. Nothing if it is not a response.
 pub(crate) fn split(response: &[u8]) -> Option<(ResponseHead<'_>, &[u8])> {
     if !response.starts_with(b"HTTP/") {
         return None;

@@ -364,7 +364,7 @@ impl RecordParser {
         }
     }
 
-    /// Parses one whole record. Its line end is no part of it; a carriage return inside it is.
+    /// Parses one whole record. Its line end is not part of it; a carriage return inside it is.
     fn parse(&mut self, record: &[u8]) {
         let record = record.strip_suffix(b"\n").unwrap_or(record);
         let record = record.strip_suffix(b"\r").unwrap_or(record);
@@ -379,7 +379,7 @@ impl RecordParser {
             match result {
                 ReadRecordResult::OutputFull => self.output.resize(self.output.len() * 2, 0),
                 ReadRecordResult::OutputEndsFull => self.ends.resize(self.ends.len() * 2, 0),
-                // An empty slice tells the parser that the input is over.
+                // An empty slice signals to the parser that the input is over.
                 ReadRecordResult::InputEmpty => {}
                 ReadRecordResult::Record | ReadRecordResult::End => break,
             }

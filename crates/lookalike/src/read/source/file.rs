@@ -147,7 +147,7 @@ pub(crate) struct Chunks {
 
 impl Chunks {
     pub(crate) fn new(location: &Location) -> io::Result<Chunks> {
-        location.open()?; // a file that is not there is better told now
+        location.open()?; // a file that is not there is better reported now
         Ok(Chunks { location: location.clone(), size: location.size()? })
     }
 }

@@ -28,7 +28,7 @@ use crate::read::source::compression::Compression;
 use crate::read::source::file::Location;
 use crate::read::source::names::{assign_names, readable};
 
-/// How much of a file is looked at to tell its format.
+/// How much of a file is looked at to recognise its format.
 const HEAD_BYTES: u64 = 4096;
 
 /// How standard input is named, as an argument and in the result.
@@ -102,7 +102,7 @@ impl Source {
 pub struct Sources {
     /// The sources, by name.
     pub list: Vec<Source>,
-    /// Files in directories that are plainly no pages (images, style sheets, …).
+    /// Files in directories that are clearly not pages (images, style sheets, …).
     pub ignored: u64,
     /// Files that could not be looked at, or are in no format we read.
     pub problems: Vec<SkippedRecord>,

@@ -10,7 +10,7 @@ use std::path::{Component, Path};
 
 use crate::read::source::{STDIN, Source};
 
-/// A path as text. Bytes that are no UTF-8 are written as `\\xff`, so that different paths stay
+/// A path as text. Bytes that are not UTF-8 are written as `\\xff`, so that different paths stay
 /// different.
 pub(crate) fn readable(path: &Path) -> String {
     let mut text = String::new();

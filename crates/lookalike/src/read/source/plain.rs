@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 /// The text of a file, without a byte order mark.
 ///
 /// # Errors
-/// When it is not there, cannot be read, or is no UTF-8; with the line, where that can be told.
+/// When it is not there, cannot be read, or is not UTF-8; with the line, where it is known.
 pub(crate) fn plain_text(path: &Path) -> Result<String> {
     let bytes = std::fs::read(path).map_err(|cause| match cause.kind() {
         std::io::ErrorKind::NotFound => Error::NotFound { path: path.to_path_buf() },
