@@ -162,3 +162,15 @@ fn no_lowered_level_of_optimisation_reaches_what_people_install() {
         assert!(!manifest.contains(lowered), "{lowered}…] reaches the profile dist");
     }
 }
+
+#[test]
+fn the_command_line_and_the_service_use_the_public_api_alone() {
+    let mut files = Vec::new();
+    sources(&root().join("crates/lookalike-cli"), &mut files);
+    sources(&root().join("crates/lookalike-server"), &mut files);
+    assert!(files.len() > 40, "{files:?}");
+    for path in files {
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("lookalike::unstable"), "{}: is for benchmarks and fuzzing", path.display());
+    }
+}

@@ -92,14 +92,13 @@ pub enum Error {
         /// What may have gone wrong, or nothing.
         hint: String,
     },
-    /// The output directory holds something that is not a result of ours.
-    #[error(
-        "{}: exists and is not a lookalike result; choose another `output`, or use `force` to write into it (files of other names stay)",
-        path.display()
-    )]
+    /// There is something at the place of the output that is not a result of ours.
+    #[error("{}: {reason}", path.display())]
     OutputNotOurs {
         /// The output directory.
         path: PathBuf,
+        /// What is there, and what to do.
+        reason: &'static str,
     },
     /// Another run holds the lock on the output directory.
     #[error("{}: another lookalike run is writing here; wait for it or choose another `output`", path.display())]

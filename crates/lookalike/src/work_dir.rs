@@ -41,17 +41,21 @@ impl WorkDir {
     /// # Errors
     /// If it holds something else, another run is in it, or it cannot be written.
     pub fn open(files: Vec<&'static str>, output: &Path, force: bool, resume: bool) -> Result<WorkDir> {
+        let not_ours = |reason| Error::OutputNotOurs { path: output.to_path_buf(), reason };
         let exists = output.exists();
         if exists && !output.is_dir() {
-            return Err(Error::invalid("output", output.display(), "exists and is not a directory; choose another"));
+            return Err(not_ours("exists and is not a directory; choose another `output`"));
         }
         let holds_result = exists && is_ours(output, &files)?;
         if exists && !holds_result && !force {
-            return Err(Error::OutputNotOurs { path: output.to_path_buf() });
+            return Err(not_ours(
+                "exists and is not a lookalike result; choose another `output`, or use `force` to write into it (files of other names stay)",
+            ));
         }
         if exists && !holds_result && output.join(files::KEPT).exists() {
-            let expected = "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another";
-            return Err(Error::invalid("output", output.display(), expected));
+            return Err(not_ours(
+                "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another `output`",
+            ));
         }
         let mut made: Vec<PathBuf> = output
             .ancestors()
@@ -202,7 +206,7 @@ mod tests {
         assert_eq!(fs::read(root.path().join("pages.jsonl")).unwrap(), b"precious");
         let other = tempfile::tempdir().unwrap();
         fs::create_dir(other.path().join("kept")).unwrap();
-        assert!(matches!(open(other.path(), true, false), Err(Error::InvalidSetting { .. })));
+        assert!(matches!(open(other.path(), true, false), Err(Error::OutputNotOurs { .. })));
     }
 
     #[test]
