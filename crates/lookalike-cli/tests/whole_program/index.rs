@@ -112,7 +112,7 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
             2,
             "--design 3: radius 3 needs at least 4 blocks",
         ),
-        (&["build", "x", "f.tsv", "--fingerprints", "--design", "four"], 2, "no table design"),
+        (&["build", "x", "f.tsv", "--fingerprints", "--design", "four"], 2, "not a table design"),
         (&["build", ".", "f.tsv", "--fingerprints"], 2, "other things"),
         (&["build", "x", "f.tsv", "--fingerprints", "--ids", "number"], 2, "--ids text"),
         (&["build", "i", "missing.tsv", "--fingerprints", "--force"], 1, "no such file"),
