@@ -2,7 +2,7 @@
 //!
 //! The data is not part of the project: `lookalike-test-data` finds it. It is unpacked into `target/bench/data`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -10,6 +10,7 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use lookalike::config::{Scope, Within};
+use lookalike::method::Unit;
 use lookalike::result::files;
 use lookalike::unstable::by_config;
 use lookalike::{Body, Config, Markup, Method, RawPage, RunOptions, Silent, dedup};
@@ -133,12 +134,45 @@ pub fn options() -> Vec<Variant> {
 /// # Errors
 /// When the run fails.
 pub fn pair_counts(set: &Labelled, config: &Config) -> Result<(PairCounts, HashMap<String, PairCounts>, f64)> {
+    let found = found_pairs(&set.directory, config)?;
+    let mut counter = Counter { set, all: PairCounts::default(), parts: HashMap::new() };
+    found.pairs.iter().for_each(|pair| counter.add(&pair.left, &pair.right));
+    counter.gold();
+    Ok((counter.all, counter.parts, found.seconds))
+}
+
+/// What a run finds.
+pub struct FoundPairs {
+    /// Near-duplicates, copies included.
+    pub pairs: Vec<FoundPair>,
+    /// Dropped pages, each with the page that was kept in its place.
+    pub dropped: Vec<(String, String)>,
+    /// HTML pages that were compared whole.
+    pub whole_pages: u64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+/// A near-duplicate, by the ids of its pages.
+pub struct FoundPair {
+    /// One page.
+    pub left: String,
+    /// The other.
+    pub right: String,
+    /// How near they are, in what the method decides by; larger is nearer, copies are nearest.
+    pub nearness: f64,
+}
+
+/// Runs a config on the pages of a directory.
+///
+/// # Errors
+/// When the run fails.
+pub fn found_pairs(directory: &Path, config: &Config) -> Result<FoundPairs> {
     let output = tempfile::tempdir()?;
-    let input = set.directory.to_string_lossy().into_owned();
-    let mut options = RunOptions::new([input], output.path().join("out"));
+    let mut options = RunOptions::new([directory.to_string_lossy()], output.path().join("out"));
     options.threads = 2;
     let started = Instant::now();
-    dedup(config, &options, &Silent)?;
+    let summary = dedup(config, &options, &Silent)?.summary;
     let seconds = started.elapsed().as_secs_f64();
 
     let mut members: HashMap<String, Vec<String>> = HashMap::new();
@@ -146,19 +180,29 @@ pub fn pair_counts(set: &Labelled, config: &Config) -> Result<(PairCounts, HashM
         let identity = row.swap_remove(1);
         members.entry(identity).or_default().push(row.swap_remove(0));
     }
-    let mut counter = Counter { set, all: PairCounts::default(), parts: HashMap::new() };
+    let mut pairs = Vec::new();
+    let pair =
+        |left: &String, right: &String, nearness: f64| FoundPair { left: left.clone(), right: right.clone(), nearness };
     for same in members.values() {
         for (at, left) in same.iter().enumerate() {
-            same[at + 1..].iter().for_each(|right| counter.add(left, right));
+            pairs.extend(same[at + 1..].iter().map(|right| pair(left, right, f64::MAX)));
         }
     }
-    for row in columns(&options.output.join(files::PAIRS.parquet), &["left", "right"])? {
+    let unit = config.method.unit();
+    let column = if unit == Unit::Similarity { "similarity" } else { "score" };
+    for row in columns(&options.output.join(files::PAIRS.parquet), &["left", "right", column])? {
+        let nearness = unit.nearness(row[2].parse()?);
         for left in &members[&row[0]] {
-            members[&row[1]].iter().for_each(|right| counter.add(left, right));
+            pairs.extend(members[&row[1]].iter().map(|right| pair(left, right, nearness)));
         }
     }
-    counter.gold();
-    Ok((counter.all, counter.parts, seconds))
+    let mut dropped = Vec::new();
+    for mut row in columns(&options.output.join(files::CLUSTERS.parquet), &["id", "kept_id"])? {
+        let kept = row.swap_remove(1);
+        dropped.extend(Some((row.swap_remove(0), kept)).filter(|(page, kept)| page != kept));
+    }
+    let whole_pages = summary.compared.get("page").copied().unwrap_or_default();
+    Ok(FoundPairs { pairs, dropped, whole_pages, seconds })
 }
 
 struct Counter<'a> {
@@ -257,6 +301,72 @@ pub fn llvm_docs() -> Result<Option<Labelled>> {
     }))
 }
 
+/// Pages of documentation sites, in frames that are often longer than their text.
+pub struct FramedDocs {
+    /// Where the pages are.
+    pub directory: PathBuf,
+    /// Exact similarity of the main elements of two pages, where it is 0.3 or more; the smaller id first.
+    similarity: HashMap<(String, String), f64>,
+}
+
+/// What a config finds of pages in frames.
+#[derive(Debug, Clone, Copy)]
+pub struct FramedCounts {
+    /// Share of the reported pairs whose main elements have a similarity of 0.5 or more.
+    pub precision: f64,
+    /// Share of the pairs whose main elements have a similarity of 0.7 or more that are reported.
+    pub recall: f64,
+    /// Dropped pages.
+    pub dropped: usize,
+    /// Those that were dropped for a page whose main element has a similarity below 0.5.
+    pub wrongly_dropped: usize,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl FramedDocs {
+    /// The pages, if they are there.
+    ///
+    /// # Errors
+    /// When the archive is there and cannot be unpacked.
+    pub fn open() -> Result<Option<FramedDocs>> {
+        let Some(root) = unpacked("framed-docs-dev.tar.zst", "framed-docs-dev")? else { return Ok(None) };
+        let mut similarity = HashMap::new();
+        for line in fs::read_to_string(root.join("gold.tsv"))?.lines() {
+            let mut cells = line.split('\t');
+            let (Some(left), Some(right), Some(value)) = (cells.next(), cells.next(), cells.next()) else {
+                anyhow::bail!("gold.tsv: '{line}' is not a pair");
+            };
+            similarity.insert(in_order(left, right), value.parse()?);
+        }
+        Ok(Some(FramedDocs { directory: root.join("pages"), similarity }))
+    }
+
+    /// Runs a config.
+    ///
+    /// # Errors
+    /// When the run fails.
+    pub fn measure(&self, config: &Config) -> Result<FramedCounts> {
+        let found = found_pairs(&self.directory, config)?;
+        let of = |pair: &(String, String)| self.similarity.get(&in_order(&pair.0, &pair.1)).copied().unwrap_or(0.0);
+        let share = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
+        let reported: HashSet<(String, String)> =
+            found.pairs.iter().map(|pair| in_order(&pair.left, &pair.right)).collect();
+        let wanted: Vec<_> = self.similarity.iter().filter(|(_, value)| **value >= 0.7).map(|(pair, _)| pair).collect();
+        Ok(FramedCounts {
+            precision: share(reported.iter().filter(|pair| of(pair) >= 0.5).count(), reported.len()),
+            recall: share(wanted.iter().filter(|pair| reported.contains(**pair)).count(), wanted.len()),
+            dropped: found.dropped.len(),
+            wrongly_dropped: found.dropped.iter().filter(|pair| of(pair) < 0.5).count(),
+            seconds: found.seconds,
+        })
+    }
+}
+
+fn in_order(left: &str, right: &str) -> (String, String) {
+    (left.min(right).to_owned(), left.max(right).to_owned())
+}
+
 /// Page pairs that people graded: the two texts, and the grade 0..3.
 ///
 /// # Errors
@@ -343,8 +453,10 @@ pub fn unpacked(archive: &str, folder: &str) -> Result<Option<PathBuf>> {
             .arg(aside.path())
             .status()?;
         ensure!(status.success(), "{}: cannot be unpacked", archive.display());
+        let inside = aside.path().join(folder);
+        let whole = if inside.exists() { inside } else { aside.path().to_path_buf() };
         // Another test may have been faster.
-        if fs::rename(aside.path().join(folder), &unpacked).is_err() {
+        if fs::rename(whole, &unpacked).is_err() {
             ensure!(unpacked.exists(), "{}: has no folder {folder}", archive.display());
         }
     }

@@ -3,14 +3,17 @@
 use std::io::{self, Write};
 
 use anyhow::Result;
+use lookalike::Config;
 use lookalike::config::{Named, Scope};
-use lookalike_bench::labelled::{self, Labelled, PairCounts, Variant};
+use lookalike_bench::labelled::{
+    self, FramedDocs, Labelled, PairCounts, Variant, install_guide, pair_counts, same_core,
+};
 use lookalike_bench::scopes;
 
 /// Prints all tables.
 pub(crate) fn run() -> Result<()> {
     let variants: Vec<Variant> = labelled::defaults().into_iter().chain(labelled::options()).collect();
-    for set in [labelled::same_core()?, labelled::install_guide()?, labelled::llvm_docs()?].into_iter().flatten() {
+    for set in [same_core()?, install_guide()?, labelled::llvm_docs()?].into_iter().flatten() {
         corpus(&set, &variants)?;
     }
     corpus(&labelled::boilerplate_site()?, &labelled::defaults())?;
@@ -27,7 +30,7 @@ fn corpus(set: &Labelled, variants: &[Variant]) -> Result<()> {
     writeln!(out, "\n| method | precision | recall | F1 | seconds |{more}")?;
     writeln!(out, "|---|---|---|---|---|{}", "---|".repeat(parts.len()))?;
     for variant in variants {
-        let (all, by_part, seconds) = labelled::pair_counts(set, &variant.config)?;
+        let (all, by_part, seconds) = pair_counts(set, &variant.config)?;
         write!(out, "| {} | {} | {seconds:.1} |", variant.name, numbers(&all))?;
         for part in &parts {
             let counts = by_part.get(*part).copied().unwrap_or_default();
@@ -69,7 +72,7 @@ fn numbers(counts: &PairCounts) -> String {
 /// Prints what each part of a page does to each method.
 pub(crate) fn scopes() -> Result<()> {
     let mut out = io::stdout().lock();
-    for set in [labelled::same_core()?, labelled::install_guide()?, labelled::llvm_docs()?].into_iter().flatten() {
+    for set in [same_core()?, install_guide()?, labelled::llvm_docs()?].into_iter().flatten() {
         writeln!(out, "\n{}: {} pages\n", set.name, set.cluster_of.len())?;
         writeln!(
             out,
@@ -100,6 +103,38 @@ pub(crate) fn scopes() -> Result<()> {
                 out.flush()?;
             }
         }
+    }
+    Ok(())
+}
+
+/// What each part of a page is good for, at defaults, on pages whose stories are known.
+pub(crate) fn frames() -> Result<()> {
+    let mut out = io::stdout().lock();
+    let Some(framed) = FramedDocs::open()? else { anyhow::bail!("framed-docs-dev is not in LOOKALIKE_DATA") };
+    let (same_core, install_guide) = (same_core()?, install_guide()?);
+    writeln!(
+        out,
+        "| compared | framed-docs-dev: precision | recall | dropped | wrongly | s | same-core-dev: F1 | s | install-guide-dev: precision | recall | s |"
+    )?;
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|---|---|")?;
+    for scope in [Scope::Page, Scope::Core, Scope::Story] {
+        let mut config = Config::default();
+        config.content.scope = scope;
+        let found = framed.measure(&config)?;
+        write!(
+            out,
+            "| `--content {scope}` | {:.3} | {:.3} | {} | {} | {:.1} ",
+            found.precision, found.recall, found.dropped, found.wrongly_dropped, found.seconds
+        )?;
+        if let Some(set) = &same_core {
+            let (counts, _, seconds) = pair_counts(set, &config)?;
+            write!(out, "| {:.3} | {seconds:.1} ", counts.f1())?;
+        }
+        if let Some(set) = &install_guide {
+            let (counts, _, seconds) = pair_counts(set, &config)?;
+            write!(out, "| {:.3} | {:.3} | {seconds:.1} ", counts.precision(), counts.recall())?;
+        }
+        writeln!(out, "|")?;
     }
     Ok(())
 }

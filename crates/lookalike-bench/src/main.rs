@@ -97,6 +97,8 @@ enum Command {
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
     Scopes,
+    /// Frames: whole pages, cores and stories on labelled data, at defaults
+    Frames,
     /// The service under load: CPU of a check, latencies, durable inserts, memory
     Service(service::ServiceArguments),
     /// A server that only parses, for `service`
@@ -122,6 +124,7 @@ fn main() -> Result<()> {
         Command::Kernels => Ok(kernels::run()?),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
+        Command::Frames => labelled_tables::frames(),
         Command::Service(arguments) => service::run(&arguments),
         Command::ServiceParser { index } => service::parser(index),
         Command::Sketching => Ok(sketching::run()?),

@@ -6,17 +6,14 @@ use std::time::Instant;
 
 use anyhow::Result;
 use lookalike::config::Scope;
-use lookalike::method::Unit;
-use lookalike::result::files;
-use lookalike::{Config, Method, RunOptions, Silent, dedup};
+use lookalike::{Config, Method};
 
-use crate::labelled::{Labelled, PairCounts};
-use crate::quality::columns;
+use crate::labelled::{Labelled, PairCounts, found_pairs};
 
 /// One method on one set with one scope.
 #[derive(Debug, Clone, Copy)]
 pub struct ScopeResult {
-    /// As it comes.
+    /// With default settings.
     pub default: PairCounts,
     /// At the threshold that is best for F1.
     pub best: PairCounts,
@@ -79,7 +76,7 @@ pub fn measure(set: &Labelled, method: &str, scope: Scope) -> Result<ScopeResult
     Ok(ScopeResult { default, best, best_at, same_frame, whole, seconds })
 }
 
-struct FoundPair {
+struct JudgedPair {
     /// Higher is more alike.
     value: f64,
     is_correct: bool,
@@ -87,37 +84,15 @@ struct FoundPair {
 }
 
 /// The pairs that a run reports, copies included.
-fn found(set: &Labelled, config: &Config) -> Result<(Vec<FoundPair>, u64)> {
-    let output = tempfile::tempdir()?;
-    let input = set.directory.to_string_lossy().into_owned();
-    let mut options = RunOptions::new([input], output.path().join("out"));
-    options.threads = 2;
-    let summary = dedup(config, &options, &Silent)?.summary;
-    let mut members: HashMap<String, Vec<String>> = HashMap::new();
-    for mut row in columns(&options.output.join(files::PAGES.parquet), &["id", "identity"])? {
-        let identity = row.swap_remove(1);
-        members.entry(identity).or_default().push(row.swap_remove(0));
-    }
-    let mut pairs = Vec::new();
-    let mut add = |left: &str, right: &str, value: f64| {
-        let (Some(a), Some(b)) = (set.cluster_of.get(left), set.cluster_of.get(right)) else { return };
-        let frames = (set.frame_of.get(left), set.frame_of.get(right));
-        pairs.push(FoundPair { value, is_correct: a == b, is_same_frame: frames.0.is_some() && frames.0 == frames.1 });
-    };
-    for same in members.values() {
-        for (at, left) in same.iter().enumerate() {
-            same[at + 1..].iter().for_each(|right| add(left, right, f64::MAX));
-        }
-    }
-    let unit = config.method.unit();
-    let column = if unit == Unit::Similarity { "similarity" } else { "score" };
-    for row in columns(&options.output.join(files::PAIRS.parquet), &["left", "right", column])? {
-        let value = unit.nearness(row[2].parse()?);
-        for left in &members[&row[0]] {
-            members[&row[1]].iter().for_each(|right| add(left, right, value));
-        }
-    }
-    Ok((pairs, summary.compared.get("page").copied().unwrap_or_default()))
+fn found(set: &Labelled, config: &Config) -> Result<(Vec<JudgedPair>, u64)> {
+    let found = found_pairs(&set.directory, config)?;
+    let judged = found.pairs.iter().filter_map(|pair| {
+        let (a, b) = (set.cluster_of.get(&pair.left)?, set.cluster_of.get(&pair.right)?);
+        let frames = (set.frame_of.get(&pair.left), set.frame_of.get(&pair.right));
+        let is_same_frame = frames.0.is_some() && frames.0 == frames.1;
+        Some(JudgedPair { value: pair.nearness, is_correct: a == b, is_same_frame })
+    });
+    Ok((judged.collect(), found.whole_pages))
 }
 
 fn gold(set: &Labelled) -> u64 {

@@ -5,7 +5,7 @@ use lookalike::config::Scope;
 use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
 use lookalike::method::Spotsigs;
 use lookalike::{Config, Method};
-use lookalike_bench::labelled::{graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core};
+use lookalike_bench::labelled::{FramedDocs, graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core};
 use lookalike_bench::scopes;
 
 /// A method at its defaults.
@@ -98,4 +98,30 @@ fn exact_similarity_of_5_grams_ranks_graded_pairs_as_it_should() {
         evaluate_pairs(&pairs, 1.0, &Method::all().into_iter().map(Config::new).collect::<Vec<_>>(), None).unwrap();
     assert!((found.methods[0].ranked.area - 0.94).abs() <= 0.02, "{:?}", found.methods[0]);
     assert!(Method::all().iter().all(|method| found.methods.iter().any(|row| row.method == method.name())));
+}
+
+/// `--content story`, at defaults: right about sites with large frames, about stories in many frames, and about one manual
+/// for many machines.
+#[test]
+fn stories_are_compared_and_frames_are_not() {
+    let mut config = Config::default();
+    config.content.scope = Scope::Story;
+    if let Some(set) = FramedDocs::open().unwrap() {
+        let found = set.measure(&config).unwrap();
+        println!("framed-docs-dev: {found:?}");
+        assert!(found.precision >= 0.97 && found.recall >= 0.92, "{found:?}");
+        assert!(found.wrongly_dropped * 25 <= found.dropped, "{found:?}");
+        let core = set.measure(&Config::default()).unwrap();
+        assert!(core.precision < 0.1 && core.wrongly_dropped > 200, "{core:?}: the core alone was much worse");
+    }
+    if let Some(set) = same_core().unwrap() {
+        let counts = pair_counts(&set, &config).unwrap().0;
+        println!("same-core-dev: F1 {:.4}", counts.f1());
+        assert!(counts.f1() >= 0.98, "{counts:?}");
+    }
+    if let Some(set) = install_guide().unwrap() {
+        let counts = pair_counts(&set, &config).unwrap().0;
+        println!("install-guide-dev: precision {:.4} recall {:.4}", counts.precision(), counts.recall());
+        assert!(counts.precision() >= 0.97 && counts.recall() >= 0.90, "{counts:?}");
+    }
 }

@@ -35,6 +35,8 @@ pub(crate) enum Command {
     Recluster(ReclusterArguments),
     /// What every method, at its defaults, says of two pages, and where they differ
     Compare(CompareArguments),
+    /// Show a page as it is compared: its blocks, and which of them are left out
+    Text(TextArguments),
     /// Precision, recall and cost of methods on labelled data, or on a sample that you judge
     Evaluate(EvaluateArguments),
     /// Fold a list of search results: near-duplicates under the best ranked of them
@@ -312,6 +314,32 @@ pub(crate) struct ReclusterArguments {
 
     #[command(flatten)]
     pub(crate) talking: TalkingArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lookalike text daily-ledger/bakery.html --in out        a page of a result, as that run saw it\n  lookalike text page.html --plain                        what of a file would be compared"
+)]
+pub(crate) struct TextArguments {
+    /// Pages: files; with --in, ids or URLs
+    #[arg(required = true, value_name = "PAGE")]
+    pub(crate) pages: Vec<String>,
+
+    /// Where the pages are: a result of lookalike dedup, whose settings count then, or files of pages
+    #[arg(long = "in", value_name = "DIR")]
+    pub(crate) within: Option<String>,
+
+    /// Print the compared text alone
+    #[arg(long, conflicts_with = "json")]
+    pub(crate) plain: bool,
+
+    /// Print JSON, one object per block and line
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Which part of an HTML page is compared, where DIR is not a result
+    #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Core)]
+    pub(crate) content: Scope,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ mod serve;
 #[cfg(feature = "serve")]
 mod serve_args;
 mod table;
+mod text;
 mod transfer;
 mod values;
 
@@ -70,6 +71,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Dedup(arguments) => dedup::run(*arguments),
         Command::Recluster(arguments) => recluster::run(&arguments),
         Command::Compare(arguments) => compare::run(&arguments),
+        Command::Text(arguments) => text::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments.command),
         Command::Index(arguments) => index::run(arguments.command),
         Command::Refine(arguments) => refine::run(&arguments),

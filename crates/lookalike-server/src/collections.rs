@@ -99,7 +99,8 @@ impl CollectionSettings {
             mask_volatile: Some(pages.content.mask_volatile),
             content: Some(match pages.content.scope {
                 Scope::Page => ContentScope::Page,
-                Scope::Core => ContentScope::Core,
+                // An index is not made with what is learnt from a corpus.
+                Scope::Core | Scope::Story => ContentScope::Core,
                 Scope::Main => ContentScope::Main,
             }),
         })

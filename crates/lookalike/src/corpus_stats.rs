@@ -17,6 +17,7 @@ use crate::observe::Observer;
 use crate::plan::{CorpusStats, Plan};
 use crate::read::Corpus;
 use crate::sketcher::Sketcher;
+use crate::text::frames::{FrameLearner, Frames};
 use crate::text::{PageReader, TextOptions};
 
 /// Antecedents that are chosen.
@@ -31,6 +32,9 @@ const MOST_WORDS: usize = 200_000;
 pub fn count(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Observer) -> Result<CorpusStats> {
     let needs = config.corpus_needs();
     let mut stats = CorpusStats::default();
+    if needs.frames {
+        stats.frames = Some(Arc::new(learn_frames(config, corpus, threads, observer)?));
+    }
     if needs.antecedents {
         stats.antecedents = frequent_words(config, corpus, threads, observer)?;
     }
@@ -39,6 +43,20 @@ pub fn count(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Ob
         stats.rarity = count_features(&plan, corpus, threads, observer)?;
     }
     Ok(stats)
+}
+
+fn learn_frames(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Observer) -> Result<Frames> {
+    let options = config.content.text_options();
+    let mut learner = FrameLearner::default();
+    corpus.scan().threads(threads).progress_to(observer).without_revisits().for_each(
+        || PageReader::new(options),
+        |reader, page| Ok(reader.sample(&page)),
+        |page| {
+            learner.add(page);
+            Ok(ControlFlow::Continue(()))
+        },
+    )?;
+    Ok(learner.finish())
 }
 
 fn count_features(plan: &Plan, corpus: &Corpus, threads: usize, observer: &dyn Observer) -> Result<Rarity> {

@@ -21,6 +21,8 @@ pub const WORK: &str = ".lookalike-work";
 pub const PAGES: TableFiles = table!("pages");
 /// What became of every page.
 pub const CLUSTERS: TableFiles = table!("clusters");
+/// What was learnt to be frame.
+pub const FRAMES: TableFiles = table!("frames");
 /// Accepted pairs.
 pub const PAIRS: TableFiles = table!("pairs");
 /// Rejected pairs that were close.

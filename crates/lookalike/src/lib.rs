@@ -93,10 +93,11 @@ pub mod corpus {
 
 /// What [`compare`](fn@crate::compare) returns, and ways to find pages and to show differences.
 pub mod compare {
-    pub use crate::job::compare::find_page;
+    pub use crate::job::compare::{find_page, page_blocks};
     pub use crate::report::comparison::{ComparedPage, Comparison, MethodDecision, html};
     pub use crate::report::diff::differences::{Difference, Differences};
     pub use crate::report::diff::{Piece, SideBySide, Span, pieces, side_by_side};
+    pub use crate::text::{BlockPart, PageBlock};
 }
 
 /// What a run leaves behind: the names of its files, its counts, and what could not be read.

@@ -80,7 +80,7 @@ impl Sketcher {
             layout: plan.columns(),
             site_rule: plan.pairs.site,
             within: plan.pairs.within,
-            reader: PageReader::new(plan.text),
+            reader: PageReader::new(plan.text).without(plan.corpus.as_ref().and_then(|corpus| corpus.frames.clone())),
             languages: Languages::default(),
             language: plan.language,
             spots: HashMap::new(),
@@ -127,13 +127,15 @@ impl Sketcher {
             None if is_language_wanted => language::detect(&read.text, spoken),
             None => None,
         };
+        let mut site = 0;
         if self.layout.site || self.within == Some(Within::Site) {
-            let site = page.url.as_deref().and_then(|url| self.site_rule.site(url));
-            self.site = site.map_or(0, |site| xxh3_64(site.as_bytes()).max(1));
+            let name = page.url.as_deref().and_then(|url| self.site_rule.site(url));
+            site = name.map_or(0, |name| xxh3_64(name.as_bytes()).max(1));
         }
+        self.site = if self.plan.text.scope == Scope::Story { read.site.unwrap_or(0) } else { site };
         self.group = match self.within {
             None => 0,
-            Some(Within::Site) => self.site,
+            Some(Within::Site) => site,
             Some(Within::Language) => language.map_or(NO_LANGUAGE, |language| language as u64 + 1),
         };
         self.bytes.clear();

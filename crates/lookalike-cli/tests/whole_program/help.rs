@@ -14,6 +14,7 @@ fn the_help_teaches() {
     insta::assert_snapshot!("help_dedup", help(&["dedup", "--help"]));
     insta::assert_snapshot!("help_recluster", help(&["recluster", "--help"]));
     insta::assert_snapshot!("help_compare", help(&["compare", "--help"]));
+    insta::assert_snapshot!("help_text", help(&["text", "--help"]));
     insta::assert_snapshot!("help_index", help(&["index", "--help"]));
     insta::assert_snapshot!("help_index_build", help(&["index", "build", "--help"]));
     insta::assert_snapshot!("help_index_query", help(&["index", "query", "--help"]));

@@ -16,3 +16,4 @@ mod old_files;
 mod resume;
 mod same_bytes;
 mod search;
+mod story;

@@ -30,7 +30,7 @@ impl PairFilter<'_> {
     /// Whether a filter for this decision needs band keys and bits beside what joins them.
     #[must_use]
     pub fn needs_columns(decision: Decision) -> bool {
-        !matches!(decision, Decision::Similarity { .. } | Decision::Agreement { .. })
+        !matches!(decision, Decision::Similarity { .. } | Decision::Stories { .. } | Decision::Agreement { .. })
     }
 
     /// Whether nothing would ever be refused.
@@ -65,7 +65,7 @@ impl PairFilter<'_> {
         let at_most = |least: u32| self.compared_bits - least + NEAR_MISS_BITS;
         let agreeing = || self.bands.iter().filter(|keys| keys[left] == keys[right]).count() as u64;
         match self.decision {
-            Decision::Similarity { .. } | Decision::Agreement { .. } => true,
+            Decision::Similarity { .. } | Decision::Stories { .. } | Decision::Agreement { .. } => true,
             Decision::EqualBits { least } => differing() <= at_most(least),
             Decision::Distance { radius } => differing() <= radius + NEAR_MISS_DISTANCE,
             Decision::Both { agree, .. } => agreeing() >= u64::from(agree),

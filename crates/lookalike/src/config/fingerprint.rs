@@ -6,7 +6,7 @@ use crate::config::{Config, ReadConfig};
 use crate::error::{Error, Result};
 use crate::method::Simhash;
 use crate::plan::Weights;
-use crate::text::ContentConfig;
+use crate::text::{ContentConfig, Scope};
 
 /// What decides the fingerprint of a page, and nothing else: fingerprints that were made with equal ones can be compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +55,10 @@ impl FingerprintConfig {
     /// [`Error::InvalidSetting`].
     pub fn check(&self) -> Result<()> {
         self.config(&ReadConfig::default(), 1).check()?;
+        if self.content.scope == Scope::Story {
+            let expected = "is learnt from a whole corpus, so that fingerprints of later pages would not fit; use core, main or page";
+            return Err(Error::invalid("content", self.content.scope, expected));
+        }
         if self.weights.needs_corpus() {
             let expected =
                 "depends on the whole corpus, so that fingerprints of later pages would not fit; use none or tf";
@@ -94,7 +98,7 @@ mod tests {
         let changes: [(&str, Change); 7] = [
             ("ngram", |config| config.ngram = 2),
             ("weights", |config| config.weights = Weights::None),
-            ("content", |config| config.content.scope = crate::text::Scope::Main),
+            ("content", |config| config.content.scope = Scope::Main),
             ("mask", |config| config.content.mask_volatile = true),
             ("keep_case", |config| config.content.keep_case = true),
             ("scripts", |config| config.content.scripts = true),

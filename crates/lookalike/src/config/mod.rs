@@ -24,7 +24,7 @@ pub(crate) use v1::ConfigV1;
 
 use crate::error::Result;
 use crate::method::Simhash;
-use crate::plan::{CorpusNeeds, CorpusStats, Plan};
+use crate::plan::{CorpusNeeds, CorpusStats, Decision, Plan};
 use crate::read::{Corpus, Sources};
 use crate::sketcher::Sketcher;
 
@@ -108,7 +108,9 @@ impl Config {
     /// What must be counted in the corpus first.
     #[must_use]
     pub(crate) fn corpus_needs(&self) -> CorpusNeeds {
-        if self.pairs.exact_only { CorpusNeeds::default() } else { self.method.definition().corpus_needs() }
+        let needs =
+            if self.pairs.exact_only { CorpusNeeds::default() } else { self.method.definition().corpus_needs() };
+        CorpusNeeds { frames: self.content.scope == Scope::Story, ..needs }
     }
 
     /// What makes two pages near-duplicates, in words. `threshold` is the similarity from which pairs count, where it is
@@ -118,11 +120,16 @@ impl Config {
         if self.pairs.exact_only {
             return "the same sequence of words".to_owned();
         }
-        match threshold {
-            Some(threshold) if self.method.has_similarity_threshold() => {
-                self.method.with_threshold(threshold).definition().rule()
-            }
-            _ => self.method.definition().rule(),
+        let method = match threshold {
+            Some(threshold) if self.method.has_similarity_threshold() => self.method.with_threshold(threshold),
+            _ => self.method.clone(),
+        };
+        match method.definition().plan(&self.content, None).decision {
+            Decision::Stories { text, within, between } => format!(
+                "{}; of stories ≥ {within} within a site, ≥ {between} between sites",
+                method.with_threshold(text).rule()
+            ),
+            _ => method.rule(),
         }
     }
 
@@ -169,7 +176,7 @@ mod tests {
     #[test]
     fn the_hash_is_the_same_on_every_machine_and_moves_with_the_config() {
         let config = Config::default();
-        assert_eq!(config.hash(), 0xc581_8de9_fb65_f6ff, "stored in every result; a change needs a new format version");
+        assert_eq!(config.hash(), 0x566b_3088_6925_d0cb, "stored in every result; a change needs a new format version");
         let mut other = config.clone();
         other.method.set("threshold", "0.8").unwrap();
         assert_ne!(config.hash(), other.hash());

@@ -21,7 +21,7 @@ use crate::sketch::PageSketch;
 use crate::sketcher::Sketcher;
 use crate::spill::Scratch;
 use crate::text::language;
-use crate::text::{PageReader, TextOptions};
+use crate::text::{PageBlock, PageReader, TextOptions};
 use crate::verify::score::score;
 
 pub use crate::report::comparison::{ComparedPage, Comparison};
@@ -117,6 +117,9 @@ fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<
     let needed = match plan.decision {
         Decision::Similarity { threshold, strictly: true } => format!("> {threshold}"),
         Decision::Similarity { threshold, .. } => format!("≥ {threshold}"),
+        Decision::Stories { text, within, between } => {
+            format!("≥ {between}; same site ≥ {within}, otherwise ≥ {text}")
+        }
         Decision::Agreement { agree } => format!("≥ {agree}"),
         Decision::EqualBits { least } => format!("≥ {least}"),
         Decision::Both { agree, least } => format!("≥ {least}, and {agree} supershingles"),
@@ -155,6 +158,21 @@ fn compared_page(page: &RawPage<'_>, tokens: u32) -> ComparedPage {
         language,
         text,
     }
+}
+
+/// A page block by block, as it is seen when pages are compared: which blocks are, and why the others are not. In a
+/// result, the page is seen with its settings, and without the frames that were learnt there.
+///
+/// # Errors
+/// As [`find_page`].
+pub fn page_blocks(name: &str, within: Option<&str>, config: &Config) -> Result<Vec<PageBlock>> {
+    let page = find_page(name, within, config)?;
+    let result = within.map(Path::new).filter(|directory| directory.join(files::SUMMARY).exists());
+    let (plan, frames) = match result {
+        Some(directory) => (stored::summary(directory)?.config.plan(), stored::frames(directory)?),
+        None => (config.plan(), None),
+    };
+    Ok(PageReader::new(plan.text).without(frames).parts(&page))
 }
 
 /// Finds a page: a file, or, in a result or corpus, the page with this id or URL.

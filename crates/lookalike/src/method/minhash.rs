@@ -10,13 +10,23 @@ use crate::method::{DEFAULT_SEED, MethodDefinition};
 use crate::plan::layout;
 use crate::plan::{CorpusStats, Decision, Features, Plan, Search, SketchPlan, Unit, Weights};
 use crate::sketch::minhash::MinHasher;
-use crate::text::ContentConfig;
+use crate::text::{ContentConfig, Scope};
+
+/// The thresholds for stories without their frames, chosen on framed-docs-dev and same-core-dev. What is left of a page is
+/// its own text, of which edited copies have a third to a half in common, and other texts next to nothing; pages of one
+/// site share more than their story.
+const WITHIN_SITE: f64 = 0.5;
+const BETWEEN_SITES: f64 = 0.35;
 
 parameters! {
     /// Banded MinHash on word 5-grams, every candidate verified by exact Jaccard similarity.
     pub struct Minhash named "minhash", decides by "`threshold`, the Jaccard similarity of word n-grams in 0..1" {
         /// Similarity, 0..1, from which two pages are near-duplicates.
         threshold: f64 as "T" = 0.7, similarity();
+        /// Similarity from which two stories on the same site are near-duplicates; follows the threshold.
+        within_site: f64 as "T" = WITHIN_SITE, similarity();
+        /// Similarity from which two stories on different sites are near-duplicates; follows the threshold.
+        between_sites: f64 as "T" = BETWEEN_SITES, similarity();
         /// Words in a feature; with simhash, 0 stands for content words and phrases.
         ngram: usize as "N" = 5, between(1, 32);
         /// What a feature weighs.
@@ -39,6 +49,14 @@ impl MethodDefinition for Minhash {
 
     fn set_threshold(&mut self, threshold: f64) {
         self.threshold = threshold;
+        self.adapt_to("threshold");
+    }
+
+    /// The thresholds for stories keep their distance to that for whole texts.
+    fn adapt_to(&mut self, name: &str) {
+        if name == "threshold" {
+            (self.within_site, self.between_sites) = (self.threshold * 5.0 / 7.0, self.threshold / 2.0);
+        }
     }
 
     fn decision(&self) -> Decision {
@@ -46,18 +64,26 @@ impl MethodDefinition for Minhash {
     }
 
     fn plan(&self, content: &ContentConfig, _corpus: Option<&CorpusStats>) -> Plan {
-        let layout = layout::choose(self.threshold, self.recall);
+        let text = content.text_options();
+        let (decision, loosest) = match text.scope {
+            Scope::Story => {
+                let Minhash { threshold, within_site, between_sites, .. } = *self;
+                let decision = Decision::Stories { text: threshold, within: within_site, between: between_sites };
+                (decision, threshold.min(within_site).min(between_sites))
+            }
+            _ => (self.decision(), self.threshold),
+        };
+        let layout = layout::choose(loosest, self.recall);
         let hasher = MinHasher::new(layout.bands.functions(), self.seed);
         Plan {
             weights: self.weights,
-            sketch: SketchPlan { min_values: Some((hasher, layout.bands)), ..SketchPlan::default() },
+            sketch: SketchPlan {
+                min_values: Some((hasher, layout.bands)),
+                site: text.scope == Scope::Story,
+                ..SketchPlan::default()
+            },
             layout: Some(layout),
-            ..Plan::new(
-                content.text_options(),
-                Features::Shingles { k: self.ngram },
-                self.decision(),
-                Search::Bands,
-            )
+            ..Plan::new(text, Features::Shingles { k: self.ngram }, decision, Search::Bands)
         }
     }
 }

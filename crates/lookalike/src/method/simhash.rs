@@ -41,7 +41,7 @@ impl MethodDefinition for Simhash {
     }
 
     fn corpus_needs(&self) -> CorpusNeeds {
-        CorpusNeeds { rarity: self.weights.needs_corpus(), antecedents: false }
+        CorpusNeeds { rarity: self.weights.needs_corpus(), antecedents: false, frames: false }
     }
 
     fn forget_decision(&mut self) {

@@ -93,6 +93,7 @@ impl MethodDefinition for Spotsigs {
         CorpusNeeds {
             rarity: self.weights.needs_corpus(),
             antecedents: self.antecedents == Antecedents::Auto,
+            frames: false,
         }
     }
 

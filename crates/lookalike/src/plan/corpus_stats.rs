@@ -1,7 +1,10 @@
 //! What must be known about the whole corpus before its pages are sketched.
 
 use crate::feature::rarity::Rarity;
+use std::sync::Arc;
+
 use crate::feature::spot::Antecedent;
+use crate::text::frames::Frames;
 
 /// What a method asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,6 +13,8 @@ pub struct CorpusNeeds {
     pub rarity: bool,
     /// The words that carry the corpus's sentences.
     pub antecedents: bool,
+    /// What sites put around their stories.
+    pub frames: bool,
 }
 
 impl CorpusNeeds {
@@ -22,7 +27,7 @@ impl CorpusNeeds {
     /// How often everything is read for it.
     #[must_use]
     pub fn passes(self) -> u64 {
-        u64::from(self.rarity) + u64::from(self.antecedents)
+        u64::from(self.rarity) + u64::from(self.antecedents) + u64::from(self.frames)
     }
 }
 
@@ -33,4 +38,6 @@ pub struct CorpusStats {
     pub rarity: Rarity,
     /// The antecedents chosen from the corpus.
     pub antecedents: Vec<Antecedent>,
+    /// The frames of its sites.
+    pub frames: Option<Arc<Frames>>,
 }

@@ -17,7 +17,7 @@ impl Plan {
     pub fn curve(&self, threshold: f64) -> Option<Curve<'_>> {
         let bands = self.sketch.bands();
         match (self.decision, bands) {
-            (Decision::Similarity { .. }, Some(bands)) => Some(Curve {
+            (Decision::Similarity { .. } | Decision::Stories { .. }, Some(bands)) => Some(Curve {
                 chance: Box::new(move |s| bands.probability(s, 1)),
                 note: format!(
                     "{} bands of {} min-values. Of the pairs exactly at the threshold, {:.2} % are expected to be found; of those above it, more. Every pair that is found is then compared exactly.",
@@ -38,7 +38,7 @@ impl Plan {
                 Some(bit_curve(bits, bits - least))
             }
             (Decision::Distance { radius }, _) => Some(bit_curve(64, radius)),
-            (Decision::Similarity { .. }, None) | (Decision::BySite { .. }, _) | (_, None) => None,
+            (Decision::BySite { .. }, _) | (_, None) => None,
         }
     }
 }

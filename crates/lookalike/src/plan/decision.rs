@@ -59,6 +59,16 @@ pub enum Decision {
         /// How many bits between sites.
         other: u32,
     },
+    /// The exact similarity of stories, at or above a threshold that depends on whether they are on one site: there
+    /// pages have more in common than their story. Of pages whose frame is not known, and of plain text, another one.
+    Stories {
+        /// The threshold where either page is not a story without its frame.
+        text: f64,
+        /// The threshold within a site.
+        within: f64,
+        /// The threshold between sites.
+        between: f64,
+    },
     /// Differing bits, at most.
     Distance {
         /// How many.
@@ -79,6 +89,8 @@ pub struct Evidence {
     pub differing_bits: u32,
     /// Whether both are on the same site.
     pub same_site: bool,
+    /// Whether both are on a site.
+    pub have_sites: bool,
 }
 
 impl Decision {
@@ -88,16 +100,20 @@ impl Decision {
         let both = |agree: u32, least: u32| {
             if found.agreeing >= agree { at_least(found.equal_bits, least, NEAR_MISS_BITS) } else { Verdict::Rejected }
         };
-        match self {
-            Decision::Similarity { threshold, .. } => {
-                if self.reaches(found.similarity, threshold) {
-                    Verdict::Accepted
-                } else if found.similarity >= threshold * (1.0 - NEAR_MISS_SHARE) {
-                    Verdict::NearMiss
-                } else {
-                    Verdict::Rejected
-                }
+        let at_or_above = |threshold: f64| {
+            if self.reaches(found.similarity, threshold) {
+                Verdict::Accepted
+            } else if found.similarity >= threshold * (1.0 - NEAR_MISS_SHARE) {
+                Verdict::NearMiss
+            } else {
+                Verdict::Rejected
             }
+        };
+        match self {
+            Decision::Similarity { threshold, .. } => at_or_above(threshold),
+            Decision::Stories { text, .. } if !found.have_sites => at_or_above(text),
+            Decision::Stories { within, .. } if found.same_site => at_or_above(within),
+            Decision::Stories { between, .. } => at_or_above(between),
             Decision::Agreement { agree } => at_least(found.agreeing, agree, 1),
             Decision::EqualBits { least } => at_least(found.equal_bits, least, NEAR_MISS_BITS),
             Decision::Both { agree, least } => both(agree, least),
@@ -123,7 +139,8 @@ impl Decision {
     #[must_use]
     pub fn nearness(self, pair: &ScoredPair, same_site: bool) -> f64 {
         match self {
-            Decision::Similarity { .. } => pair.similarity,
+            // The sites of stories are not stored; one threshold serves for all.
+            Decision::Similarity { .. } | Decision::Stories { .. } => pair.similarity,
             Decision::Agreement { .. } | Decision::EqualBits { .. } | Decision::Both { .. } => pair.score,
             Decision::BySite { same, other, .. } if same_site => pair.score + f64::from(other) - f64::from(same),
             Decision::BySite { .. } => pair.score,
@@ -136,6 +153,7 @@ impl Decision {
     pub fn least_nearness(self) -> f64 {
         match self {
             Decision::Similarity { threshold, .. } => threshold,
+            Decision::Stories { text, within, between } => text.min(within).min(between),
             Decision::Agreement { agree } => f64::from(agree),
             Decision::EqualBits { least } | Decision::Both { least, .. } => f64::from(least),
             Decision::BySite { other, .. } => f64::from(other),
@@ -272,6 +290,21 @@ mod tests {
         Decision::Distance { radius: 3 },
     ];
 
+    #[test]
+    fn stories_on_one_site_must_have_more_in_common() {
+        let decision = Decision::Stories { text: 0.7, within: 0.5, between: 0.35 };
+        let verdict = |similarity: f64, have_sites: bool, same_site: bool| {
+            let (agreeing, equal_bits, differing_bits) = (0, 0, 0);
+            let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site, have_sites };
+            decision.verdict(&evidence)
+        };
+        for (least, have_sites, same_site) in [(0.7, false, false), (0.5, true, true), (0.35, true, false)] {
+            assert_eq!(verdict(least, have_sites, same_site), Verdict::Accepted);
+            assert_eq!(verdict(least - 0.01, have_sites, same_site), Verdict::NearMiss);
+            assert_eq!(verdict(least * 0.7, have_sites, same_site), Verdict::Rejected);
+        }
+    }
+
     /// A decision made again from a stored pair is the decision that was made on the evidence.
     #[test]
     fn a_stored_pair_is_decided_as_its_evidence_was() {
@@ -283,7 +316,8 @@ mod tests {
                     let (equal_bits, differing_bits) = (step, 32 - step);
                     // Whatever else a pair needs it has: only the threshold moves.
                     let agreeing = if matches!(decision, Decision::Agreement { .. }) { step } else { 6 };
-                    let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site };
+                    let have_sites = same_site;
+                    let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site, have_sites };
                     let score = match decision {
                         Decision::Similarity { .. } => similarity,
                         Decision::Agreement { .. } => f64::from(agreeing),
@@ -308,7 +342,8 @@ mod tests {
 
     #[test]
     fn near_misses_lie_just_outside() {
-        let none = Evidence { similarity: 0.0, agreeing: 6, equal_bits: 0, differing_bits: 64, same_site: false };
+        let (same_site, have_sites) = (false, false);
+        let none = Evidence { similarity: 0.0, agreeing: 6, equal_bits: 0, differing_bits: 64, same_site, have_sites };
         let at = |decision: Decision, found: Evidence| decision.verdict(&found);
         assert_eq!(at(DECISIONS[0], Evidence { similarity: 0.36, ..none }), Verdict::NearMiss);
         assert_eq!(at(DECISIONS[0], Evidence { similarity: 0.35, ..none }), Verdict::Rejected);

@@ -135,6 +135,10 @@ impl Refiner {
     /// When the config is not valid, or needs a whole corpus.
     pub fn new(config: Config) -> Result<Refiner> {
         config.check()?;
+        if config.corpus_needs().frames {
+            let reason = "story is learnt from a whole corpus, which a list of results is not; use core, main or page";
+            return Err(Error::conflict("content", reason));
+        }
         if config.corpus_needs().any() {
             let reason = "counts in a whole corpus, which a list of results is not; use `weights` none or tf, and `antecedents` that are given";
             return Err(Error::conflict("method", reason));

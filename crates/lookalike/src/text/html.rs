@@ -11,6 +11,7 @@ use memchr::{memchr, memmem};
 use url::Url;
 
 use crate::page::Token;
+use crate::text::outline::{BlockPlace, Outline};
 use crate::text::term::term_token;
 
 /// A page's text and what stands in it beside words. Reusable.
@@ -24,6 +25,11 @@ pub struct PageText {
     pub title: Range<usize>,
     /// Where blocks end in `text`, ascending.
     pub block_ends: Vec<usize>,
+    /// Where the blocks stand in the markup: one place for each end, and one for what follows the last. Only if asked
+    /// for.
+    pub(super) places: Vec<BlockPlace>,
+    /// Hashes of the names that the markup gives its elements. Only if asked for.
+    pub(super) names: Vec<u64>,
 }
 
 /// One `<img>`: a term at a place in the text.
@@ -40,6 +46,8 @@ impl PageText {
         self.text.clear();
         self.images.clear();
         self.block_ends.clear();
+        self.places.clear();
+        self.names.clear();
         self.title = 0..0;
     }
 
@@ -103,7 +111,15 @@ pub fn extract(html: &str, page_url: Option<&str>, page: &mut PageText) {
 /// The same; with `scripts`, templates and the text of articles in scripts are text.
 pub fn extract_with(html: &str, page_url: Option<&str>, scripts: bool, page: &mut PageText) {
     page.clear();
-    Extractor { html, bytes: html.as_bytes(), page_url, scripts, page }.run();
+    Extractor { html, bytes: html.as_bytes(), page_url, scripts, outline: None, page }.run();
+}
+
+/// The same, with where each block stands in the markup.
+pub fn extract_with_places(html: &str, page_url: Option<&str>, scripts: bool, page: &mut PageText) {
+    page.clear();
+    let mut outline = Outline::default();
+    Extractor { html, bytes: html.as_bytes(), page_url, scripts, outline: Some(&mut outline), page }.run();
+    page.places.push(outline.place(page.text.len()));
 }
 
 struct Extractor<'h, 'p> {
@@ -111,6 +127,8 @@ struct Extractor<'h, 'p> {
     bytes: &'h [u8],
     page_url: Option<&'h str>,
     scripts: bool,
+    /// The elements that are open, where places are asked for.
+    outline: Option<&'p mut Outline>,
     page: &'p mut PageText,
 }
 
@@ -118,6 +136,12 @@ struct Extractor<'h, 'p> {
 struct Wanted {
     name: &'static [u8],
     value: Range<usize>,
+}
+
+impl Wanted {
+    fn new(name: &'static [u8]) -> Wanted {
+        Wanted { name, value: 0..0 }
+    }
 }
 
 impl Extractor<'_, '_> {
@@ -155,6 +179,9 @@ impl Extractor<'_, '_> {
     fn part(&mut self, with: char) {
         if with == '\n' && self.page.block_ends.last() != Some(&self.page.text.len()) {
             self.page.block_ends.push(self.page.text.len());
+            if let Some(outline) = &mut self.outline {
+                self.page.places.push(outline.place(self.page.text.len()));
+            }
         }
         match self.page.text.as_bytes().last() {
             None | Some(b'\n') => {}
@@ -199,8 +226,11 @@ impl Extractor<'_, '_> {
             Some(byte) if byte.is_ascii_alphabetic() => {
                 let name = self.name(at + 2);
                 let tag = classify(&self.bytes[name.clone()]);
-                let end = self.attributes(name.end, None);
+                let end = self.attributes(name.end, &mut []);
                 self.part_at(tag);
+                if let Some(outline) = &mut self.outline {
+                    outline.close(&self.bytes[name], self.page.text.len());
+                }
                 end
             }
             Some(b'>') => at + 3,
@@ -215,25 +245,36 @@ impl Extractor<'_, '_> {
     fn start_tag(&mut self, at: usize) -> usize {
         let name = self.name(at + 1);
         let tag = classify(&self.bytes[name.clone()]);
-        let wanted: &[u8] = if tag == Tag::Image { b"src" } else { b"type" };
-        let mut wanted = Wanted { name: wanted, value: 0..0 };
-        let is_wanted = tag == Tag::Image || (tag == Tag::Hidden && self.scripts);
-        let end = self.attributes(name.end, is_wanted.then_some(&mut wanted));
+        let names: &[&'static [u8]] = match tag {
+            Tag::Image => &[b"src"],
+            Tag::Hidden if self.scripts => &[b"type"],
+            Tag::Formatting | Tag::Inline | Tag::Block if self.outline.is_some() => &[b"class", b"id", b"role"],
+            _ => &[],
+        };
+        let mut wanted = [0, 1, 2].map(|at| Wanted::new(names.get(at).copied().unwrap_or_default()));
+        let end = self.attributes(name.end, &mut wanted[..names.len()]);
         if end == self.bytes.len() && self.bytes.last() != Some(&b'>') {
             return end; // the file ends inside the tag: it is dropped
         }
         self.part_at(tag);
+        let value = |at: usize| wanted[at].value.clone();
+        if let (Some(outline), Tag::Formatting | Tag::Inline | Tag::Block) = (&mut self.outline, tag) {
+            let [classes, id, role] = [0, 1, 2].map(|at| &self.html[value(at)]);
+            let is_parting = tag == Tag::Block;
+            outline.open(&self.bytes[name.clone()], is_parting, [classes, id, role], self.page.text.len());
+            outline.names(classes, id, &mut self.page.names);
+        }
         match tag {
             Tag::Image => {
-                if !wanted.value.is_empty() {
-                    self.image(wanted.value);
+                if !value(0).is_empty() {
+                    self.image(value(0));
                 }
                 end
             }
             Tag::Hidden => {
                 let (close, after) = self.closing_tag(end, name);
-                if !wanted.value.is_empty() {
-                    self.script(wanted.value, end..close);
+                if !value(0).is_empty() {
+                    self.script(value(0), end..close);
                 }
                 after
             }
@@ -283,6 +324,7 @@ impl Extractor<'_, '_> {
                 bytes: content.as_bytes(),
                 page_url: self.page_url,
                 scripts: false,
+                outline: self.outline.as_deref_mut(),
                 page: &mut *self.page,
             };
             template.run();
@@ -314,8 +356,8 @@ impl Extractor<'_, '_> {
         }
     }
 
-    /// Passes over the attributes of a tag; returns what follows its `>`.
-    fn attributes(&self, mut at: usize, mut wanted: Option<&mut Wanted>) -> usize {
+    /// Skips the attributes of a tag; returns what follows its `>`.
+    fn attributes(&self, mut at: usize, wanted: &mut [Wanted]) -> usize {
         let bytes = self.bytes;
         loop {
             while bytes.get(at).is_some_and(|b| b.is_ascii_whitespace() || *b == b'/') {
@@ -360,11 +402,10 @@ impl Extractor<'_, '_> {
                     start..at
                 }
             };
-            if let Some(wanted) = &mut wanted
-                && wanted.value.is_empty()
-                && name.eq_ignore_ascii_case(wanted.name)
-            {
-                wanted.value = value;
+            for wanted in wanted.iter_mut() {
+                if wanted.value.is_empty() && name.eq_ignore_ascii_case(wanted.name) {
+                    wanted.value = value.clone();
+                }
             }
         }
     }
@@ -379,7 +420,7 @@ impl Extractor<'_, '_> {
             let closes = self.bytes.get(start + 2..after_name).is_some_and(|bytes| bytes.eq_ignore_ascii_case(name))
                 && self.bytes.get(after_name).is_some_and(|b| b.is_ascii_whitespace() || *b == b'/' || *b == b'>');
             if closes {
-                return (start, self.attributes(after_name, None));
+                return (start, self.attributes(after_name, &mut []));
             }
             at = start + 2;
         }

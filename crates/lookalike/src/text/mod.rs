@@ -6,17 +6,20 @@
 pub mod canonical;
 pub mod charset;
 pub mod core;
+pub(crate) mod frames;
 pub mod html;
 pub mod language;
 mod main_content;
 pub mod mask;
 mod normalize;
+mod outline;
 pub mod site;
 pub mod term;
 pub mod tokenize;
 
 use std::borrow::Cow;
 use std::ops::Range;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -26,6 +29,7 @@ use self::core::CoreFinder;
 use crate::error::{Error, Result};
 use crate::names::named;
 use crate::page::{Body, Markup, RawPage, Token, looks_like_html};
+use frames::{BlockFacts, Frames, MarkupSignature, SamplePage, believes_markup};
 use html::{ImageTerm, PageText};
 use tokenize::{TermSink, Tokenizer, TokensAt, Words};
 
@@ -38,6 +42,8 @@ named! {
         Core = "core",
         /// What a reader view would show; slow
         Main = "main",
+        /// All but the frame: blocks that a site repeats around different texts, learnt from the pages at hand
+        Story = "story",
     }
 }
 
@@ -114,6 +120,33 @@ pub struct TextOptions {
     pub scripts: bool,
 }
 
+named! {
+    /// What a block of a page is.
+    pub enum BlockPart {
+        /// It is compared
+        Compared = "compared",
+        /// The site repeats it around different texts
+        Frame = "frame",
+        /// The markup calls it navigation, or the like
+        Aside = "aside",
+        /// It does not read like prose
+        Other = "other",
+    }
+}
+
+/// A block of a page, as it is seen when pages are compared.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct PageBlock {
+    /// What it is.
+    pub part: BlockPart,
+    /// Its text.
+    pub text: String,
+    /// Of a frame, the pages of the sample that have it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub pages: Option<u32>,
+}
+
 /// Turns pages into tokens; owns every buffer it needs, one per thread.
 pub struct PageReader {
     options: TextOptions,
@@ -124,6 +157,10 @@ pub struct PageReader {
     core: CoreFinder,
     cut: CutPage,
     content: String,
+    /// What is frame, where that was learnt.
+    frames: Option<Arc<Frames>>,
+    chosen: Vec<bool>,
+    site: Option<u64>,
 }
 
 /// What a page was cut into.
@@ -137,6 +174,8 @@ struct CutPage {
     block_ends: Vec<usize>,
     /// The same places in the text.
     text_ends: Vec<usize>,
+    /// Which of the page's blocks each is.
+    numbers: Vec<usize>,
 }
 
 /// A page that was read.
@@ -155,6 +194,8 @@ pub struct ReadPage<'a> {
     pub title: Option<&'a str>,
     /// Which part of it counts; nothing where it is not HTML.
     pub scope: Option<Scope>,
+    /// What stands for its site, by its host or its markup. Only of pages that are compared without their frame.
+    pub site: Option<u64>,
 }
 
 impl PageReader {
@@ -169,7 +210,17 @@ impl PageReader {
             core: CoreFinder::default(),
             cut: CutPage::default(),
             content: String::new(),
+            frames: None,
+            chosen: Vec::new(),
+            site: None,
         }
+    }
+
+    /// Leaves out what is frame.
+    #[must_use]
+    pub(crate) fn without(mut self, frames: Option<Arc<Frames>>) -> PageReader {
+        self.frames = frames;
+        self
     }
 
     /// Reads a page.
@@ -178,10 +229,13 @@ impl PageReader {
         let body = unicode(page);
         let has_markup = is_html(page.markup, &body);
         let is_html = !options.raw && has_markup;
-        if has_markup {
+        if has_markup && options.scope == Scope::Story {
+            html::extract_with_places(&body, page.url.as_deref(), options.scripts, &mut self.page);
+        } else if has_markup {
             html::extract_with(&body, page.url.as_deref(), options.scripts, &mut self.page);
         }
         let mut scope = None;
+        self.site = None;
         if is_html {
             scope = Some(self.read_html(&body, page.url.as_deref()));
         } else {
@@ -202,6 +256,7 @@ impl PageReader {
             text: if has_markup { Cow::Borrowed(self.page.text.as_str()) } else { body },
             title: if has_markup { self.page.title() } else { None },
             scope,
+            site: self.site,
         }
     }
 
@@ -212,8 +267,21 @@ impl PageReader {
         let page = if has_main { &self.main } else { &self.page };
         let wants_core = options.scope != Scope::Page && !has_main;
         let cut = &mut self.cut;
-        cut.cut(options, options.blocks || wants_core, &mut self.tokenizer, &page.text, &page.images, &page.block_ends);
-        let chosen = if wants_core { self.core.find(&cut.tokens, &cut.block_ends) } else { None };
+        // Pictures are part of the frame as often as of the story.
+        let images: &[ImageTerm] = if options.scope == Scope::Story { &[] } else { &page.images };
+        cut.cut(options, options.blocks || wants_core, &mut self.tokenizer, &page.text, images, &page.block_ends);
+        let mut story = Scope::Core;
+        let chosen = if options.scope == Scope::Story {
+            let parts = StoryParts::of(page, url, cut, self.frames.as_deref(), &mut self.core);
+            (self.site, story) = (parts.site, if parts.site.is_some() { Scope::Story } else { Scope::Core });
+            self.chosen.clear();
+            self.chosen.extend(parts.blocks.iter().map(|block| block.0 == BlockPart::Compared));
+            Some(self.chosen.as_slice()).filter(|chosen| parts.site.is_some() || chosen.contains(&false))
+        } else if wants_core {
+            self.core.find(&cut.tokens, &cut.block_ends)
+        } else {
+            None
+        };
         cut.add_words(options, &mut self.tokenizer, &page.text, chosen);
         self.content.clear();
         if options.content {
@@ -232,9 +300,58 @@ impl PageReader {
         }
         match (has_main, chosen) {
             (true, _) => Scope::Main,
-            (false, Some(_)) => Scope::Core,
+            (false, Some(_)) => story,
             (false, None) => Scope::Page,
         }
+    }
+
+    /// The page block by block, each with whether it is compared.
+    pub(crate) fn parts(&mut self, page: &RawPage<'_>) -> Vec<PageBlock> {
+        let (body, url, options) = (unicode(page), page.url.as_deref(), self.options);
+        let plain = |text: &str| PageBlock { part: BlockPart::Compared, text: one_line(text), pages: None };
+        if !is_html(page.markup, &body) || options.raw {
+            let ends: Vec<usize> = blank_lines(&body).into_iter().chain([body.len()]).collect();
+            return ranges(&ends).map(|range| plain(&body[range])).filter(|block| !block.text.is_empty()).collect();
+        }
+        if options.scope == Scope::Main && main_content::extract(&body, url, &mut self.main) {
+            let ends = self.main.block_ends.iter().copied().chain([self.main.text.len()]).collect::<Vec<_>>();
+            let blocks = ranges(&ends).map(|range| plain(&self.main.text[range]));
+            return blocks.filter(|block| !block.text.is_empty()).collect();
+        }
+        html::extract_with_places(&body, url, options.scripts, &mut self.page);
+        let page = &self.page;
+        self.cut.cut(options, true, &mut self.tokenizer, &page.text, &[], &page.block_ends);
+        let parts: Vec<(BlockPart, Option<u32>)> = match options.scope {
+            Scope::Story => StoryParts::of(page, url, &self.cut, self.frames.as_deref(), &mut self.core).blocks,
+            Scope::Page => vec![(BlockPart::Compared, None); self.cut.block_ends.len()],
+            Scope::Core | Scope::Main => match self.core.find(&self.cut.tokens, &self.cut.block_ends) {
+                Some(core) => core.iter().map(|&is_core| (BlockPart::of_core(is_core), None)).collect(),
+                None => vec![(BlockPart::Compared, None); self.cut.block_ends.len()],
+            },
+        };
+        let blocks = parts.into_iter().zip(ranges(&self.cut.text_ends));
+        let blocks = blocks.map(|((part, pages), range)| PageBlock { part, text: one_line(&page.text[range]), pages });
+        blocks.filter(|block| !block.text.is_empty()).collect()
+    }
+
+    /// What can be learnt from a page about frames; nothing from what is not HTML.
+    pub(crate) fn sample(&mut self, page: &RawPage<'_>) -> Option<SamplePage> {
+        const EXAMPLE_CHARS: usize = 60;
+        let body = unicode(page);
+        if !is_html(page.markup, &body) {
+            return None;
+        }
+        let url = page.url.as_deref();
+        html::extract_with_places(&body, url, self.options.scripts, &mut self.page);
+        let page = &self.page;
+        self.cut.cut(self.options, true, &mut self.tokenizer, &page.text, &[], &page.block_ends);
+        let blocks = self.cut.blocks(page);
+        let signature = MarkupSignature::new(url.and_then(site::host).as_deref(), &page.names, &blocks);
+        let texts = ranges(&self.cut.text_ends).map(|range| {
+            let words: Vec<&str> = page.text[range].split_whitespace().take(EXAMPLE_CHARS).collect();
+            words.join(" ").chars().take(EXAMPLE_CHARS).collect::<String>().into_boxed_str()
+        });
+        Some(SamplePage::new(signature, &blocks, texts.collect()))
     }
 
     /// The page's text as people read it, block by block.
@@ -259,6 +376,49 @@ impl PageReader {
         } else {
             text.into_owned()
         }
+    }
+}
+
+impl BlockPart {
+    fn of_core(is_core: bool) -> BlockPart {
+        if is_core { BlockPart::Compared } else { BlockPart::Other }
+    }
+}
+
+/// What the blocks of a page are, where its story is asked for.
+struct StoryParts {
+    /// With the pages of the sample that have it, of a frame.
+    blocks: Vec<(BlockPart, Option<u32>)>,
+    /// What stands for the site, if its frame is known.
+    site: Option<u64>,
+}
+
+impl StoryParts {
+    /// Without what was learnt to be frame; where nothing was learnt about pages like this one, the core. What the markup
+    /// calls aside is left out in either case.
+    fn of(
+        page: &PageText,
+        url: Option<&str>,
+        cut: &CutPage,
+        frames: Option<&Frames>,
+        core: &mut CoreFinder,
+    ) -> StoryParts {
+        let facts = cut.blocks(page);
+        let signature = MarkupSignature::new(url.and_then(site::host).as_deref(), &page.names, &facts);
+        let known = frames.map(|frames| frames.of(&signature)).unwrap_or_default();
+        let core = if known.is_empty() { core.find(&cut.tokens, &cut.block_ends) } else { None };
+        let believes_markup = believes_markup(&facts);
+        let part = |(number, block): (usize, &BlockFacts)| {
+            let frame = known.iter().find_map(|frame| frame.block(block.hash));
+            match frame {
+                Some(frame) => (BlockPart::Frame, Some(frame.pages())),
+                None if believes_markup && block.is_aside => (BlockPart::Aside, None),
+                None => (core.map_or(BlockPart::Compared, |core| BlockPart::of_core(core[number])), None),
+            }
+        };
+        let blocks = facts.iter().enumerate().map(part).collect();
+        let site = frames.filter(|_| !known.is_empty()).map(|frames| frames.site(&signature));
+        StoryParts { blocks, site }
     }
 }
 
@@ -295,13 +455,13 @@ impl CutPage {
         self.counts.resize(places.len(), self.tokens.len());
         self.block_ends.clear();
         self.text_ends.clear();
+        self.numbers.clear();
         if !by_block {
             return;
         }
         // A block without terms goes with the one before it.
-        for (end, count) in
-            places.iter().copied().zip(self.counts.iter().copied()).chain([(text.len(), self.tokens.len())])
-        {
+        let ends = places.iter().copied().zip(self.counts.iter().copied()).chain([(text.len(), self.tokens.len())]);
+        for (number, (end, count)) in ends.enumerate() {
             match self.block_ends.last() {
                 Some(&last) if last == count => {
                     if let Some(last) = self.text_ends.last_mut() {
@@ -311,9 +471,20 @@ impl CutPage {
                 _ => {
                     self.block_ends.push(count);
                     self.text_ends.push(end);
+                    self.numbers.push(number);
                 }
             }
         }
+    }
+
+    /// What is known of the blocks of a page whose places were noted.
+    fn blocks(&self, page: &PageText) -> Vec<BlockFacts> {
+        let blocks = ranges(&self.block_ends).zip(ranges(&self.text_ends)).zip(&self.numbers);
+        let facts = blocks.map(|((tokens, text), &number)| {
+            let place = page.places[number];
+            BlockFacts::new(&self.tokens[tokens], place.path, place.is_aside, place.link_bytes, text.len())
+        });
+        facts.collect()
     }
 
     /// Cuts a range of the text block by block.
@@ -366,6 +537,11 @@ impl CutPage {
         self.tokens.truncate(kept);
         self.block_ends.truncate(blocks);
     }
+}
+
+/// A text with every run of white space as one blank.
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A piece of text without what is masked.

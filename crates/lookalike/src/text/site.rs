@@ -36,6 +36,11 @@ impl SiteRule {
     }
 }
 
+/// The host of a URL.
+pub(super) fn host(url: &str) -> Option<String> {
+    Url::parse(url).ok()?.host_str().map(str::to_owned)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

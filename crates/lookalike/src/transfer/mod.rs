@@ -168,6 +168,10 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
     if !(options.threshold > 0.0 && options.threshold <= 1.0) {
         return Err(Error::invalid("threshold", options.threshold, "must be above 0 and at most 1"));
     }
+    if options.config.corpus_needs().frames {
+        let reason = "story is learnt from one corpus, and two are compared; use core, main or page";
+        return Err(Error::conflict("content", reason));
+    }
     let judgments = qrels::read(&options.qrels)?;
     let same = |path: &std::path::Path| path.canonicalize().ok();
     if same(&options.qrels).is_some() && same(&options.qrels) == same(&options.output.join(files::QRELS)) {

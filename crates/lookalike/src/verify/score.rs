@@ -53,11 +53,14 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
     let equal = all_bits - differing.min(all_bits);
     let by_bits = cosine_of_distance(differing, all_bits).max(0.0);
 
-    let same_site = l.site == r.site && l.site.iter().any(|&half| half != 0);
+    let has_site = |site: &[u32]| site.iter().any(|&half| half != 0);
+    let have_sites = has_site(l.site) && has_site(r.site);
+    let same_site = have_sites && l.site == r.site;
     let (similarity, equal_bits, differing_bits) = (overlap.similarity, equal, differing);
-    let verdict = plan.decision.verdict(&Evidence { similarity, agreeing, equal_bits, differing_bits, same_site });
+    let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site, have_sites };
+    let verdict = plan.decision.verdict(&evidence);
     let (score, estimate) = match plan.decision {
-        Decision::Similarity { .. } => {
+        Decision::Similarity { .. } | Decision::Stories { .. } => {
             if let Some(filter) = plan.sketch.filter {
                 let bits = SharedBits::new(l.filter, r.filter);
                 let fewer = filter.elements(bits.left.min(bits.right)).max(1.0);

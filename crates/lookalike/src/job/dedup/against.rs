@@ -63,7 +63,9 @@ impl Against {
             return Err(Error::invalid("against", path.display(), expected));
         }
         let kept = stored.ids.kept(path)?;
-        let reads_alike = summary.config.plan().text == config.plan().text;
+        // What is frame depends on all pages of a run.
+        let learns = config.corpus_needs().frames;
+        let reads_alike = summary.config.plan().text == config.plan().text && !learns;
         let files: HashMap<&str, _> = summary.files.iter().map(|file| (file.source.as_str(), file)).collect();
         let mut sources = Vec::new();
         for (number, display) in stored.sources.iter().enumerate() {

@@ -4,6 +4,7 @@
 
 mod against;
 mod clusters;
+mod frames;
 mod kept;
 mod kept_crawl;
 mod page;
@@ -50,8 +51,9 @@ pub(crate) struct SinkContext<'a> {
 }
 
 /// All outputs, in the order in which they are written. The last one marks a result as complete.
-static SINKS: [&dyn Sink; 8] = [
+static SINKS: [&dyn Sink; 9] = [
     &pages::Pages,
+    &frames::Frames,
     &pairs::ACCEPTED,
     &pairs::NEAR_MISSES,
     &clusters::Clusters,

@@ -165,6 +165,7 @@ impl Findings<'_> {
         let earlier = self.earlier.as_ref().map(|earlier| earlier.threshold);
         match self.plan.decision {
             Decision::Similarity { threshold, .. } => Some(earlier.unwrap_or(threshold)),
+            Decision::Stories { between, .. } => Some(earlier.unwrap_or(between)),
             _ => earlier,
         }
     }
@@ -184,7 +185,11 @@ fn more(summary: &Summary) -> Vec<String> {
     let mut more = Vec::new();
     let pages_by = |scope: &str| summary.compared.get(scope).copied().unwrap_or_default();
     let whole = pages_by("page");
-    for (scope, part) in [("core", "the blocks that read like prose were"), ("main", "the main content was")] {
+    for (scope, part) in [
+        ("core", "the blocks that read like prose were"),
+        ("main", "the main content was"),
+        ("story", "what is not frame was"),
+    ] {
         if pages_by(scope) > 0 {
             more.push(format!("In {}, only {part} compared.", counted(pages_by(scope), "HTML page")));
         }
@@ -404,7 +409,7 @@ impl Viewer<'_> {
                 Decision::Similarity { .. } if self.findings.plan.sketch.filter.is_some() => {
                     format!("share of common bits {:.3}", pair.score)
                 }
-                Decision::Similarity { .. } => String::new(),
+                Decision::Similarity { .. } | Decision::Stories { .. } => String::new(),
                 _ => format!("{} {}", pair.score, self.findings.config.method.unit().name()),
             },
             estimate: format!("{:.3}", pair.estimate),

@@ -5,6 +5,7 @@ pub(crate) mod texts;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::path::Path;
+use std::sync::Arc;
 
 use arrow_array::cast::AsArray;
 use arrow_array::types::{Float64Type, UInt64Type};
@@ -21,6 +22,8 @@ use crate::report::summary::{
     AgainstReport, Capped, FORMAT_VERSION, FilterReport, SizeFilterReport, SourceFile, TableReport,
 };
 use crate::report::table::cannot_read;
+use crate::text::Scope;
+use crate::text::frames::{FrameRow, Frames};
 
 /// The parts of `summary.json` that other commands need.
 #[derive(Debug, Deserialize)]
@@ -64,6 +67,8 @@ pub(crate) struct StoredPages {
     /// For each page the first of its identity set.
     pub(crate) first: PageVec<PageId>,
     pub(crate) ids: PageIds,
+    /// What was learnt to be frame, if anything was.
+    pub(crate) frames: Option<Arc<Frames>>,
 }
 
 /// Pages by their ids.
@@ -123,6 +128,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         sources: Vec::new(),
         first: PageVec::new(),
         ids: PageIds::default(),
+        frames: frames(directory)?,
     };
     let summary = summary(directory)?;
     let index = summary.against.as_ref().map(|against| against.path.as_str()).filter(|path| is_index(path));
@@ -182,6 +188,41 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
     Ok(stored)
 }
 
+/// Reads `frames.parquet`, if there is one.
+pub(crate) fn frames(directory: &Path) -> Result<Option<Arc<Frames>>> {
+    let path = directory.join(files::FRAMES.parquet);
+    if !path.exists() {
+        if summary(directory)?.config.content.scope == Scope::Story {
+            let reason =
+                "is missing: without it, pages cannot be seen as they were compared; run lookalike dedup again";
+            return Err(Error::corrupt(&path, reason));
+        }
+        return Ok(None);
+    }
+    let mut rows = Vec::new();
+    for_each_batch(&path, |batch| {
+        let (site, markup, block, example) =
+            (text(batch, "site")?, text(batch, "markup")?, text(batch, "block")?, text(batch, "example")?);
+        let (group, pages, contexts) = (whole(batch, "group")?, whole(batch, "pages")?, whole(batch, "contexts")?);
+        let similarity = real(batch, "similarity")?;
+        for row in 0..batch.num_rows() {
+            let hash = block.is_valid(row).then(|| u64::from_str_radix(block.value(row), 16)).transpose();
+            rows.push(FrameRow {
+                site: site.value(row).to_owned(),
+                similarity: similarity.value(row),
+                group: group.value(row),
+                markup: markup.is_valid(row).then(|| markup.value(row).to_owned()),
+                block: hash.map_err(|_| format!("has '{}' where a hash is expected", block.value(row)))?,
+                pages: pages.value(row),
+                contexts: contexts.value(row),
+                example: example.value(row).to_owned(),
+            });
+        }
+        Ok(())
+    })?;
+    Ok(Some(Arc::new(Frames::from_rows(rows).map_err(|reason| Error::corrupt(&path, reason))?)))
+}
+
 impl PageIds {
     /// The page with an id.
     pub(crate) fn find(&self, id: &str) -> Option<PageId> {
@@ -234,13 +275,9 @@ impl PageIds {
         let mut pairs = Vec::new();
         for_each_batch(&directory.join(table.parquet), |batch| {
             let (left, right) = (text(batch, "left")?, text(batch, "right")?);
-            let real = |name: &str| {
-                let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<Float64Type>());
-                column.ok_or_else(|| format!("has no column '{name}' of numbers"))
-            };
             let (similarity, left_in_right, right_in_left) =
-                (real("similarity")?, real("left_in_right")?, real("right_in_left")?);
-            let (score, estimate) = (real("score")?, real("estimate")?);
+                (real(batch, "similarity")?, real(batch, "left_in_right")?, real(batch, "right_in_left")?);
+            let (score, estimate) = (real(batch, "score")?, real(batch, "estimate")?);
             for row in 0..batch.num_rows() {
                 pairs.push(ScoredPair {
                     left: self.page(left.value(row), directory)?,
@@ -300,4 +337,9 @@ fn text<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b arrow_array::Strin
 fn whole<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b arrow_array::UInt64Array, String> {
     let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<UInt64Type>());
     column.ok_or_else(|| format!("has no column '{name}' of whole numbers"))
+}
+
+fn real<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b arrow_array::Float64Array, String> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_primitive_opt::<Float64Type>());
+    column.ok_or_else(|| format!("has no column '{name}' of numbers"))
 }

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::page::{PageId, PageOrigin, RawPage, SourceId};
+use crate::plan::CorpusStats;
 use crate::read::{Corpus, Source, known_source};
 use crate::report::stored::{StoredPages, StoredSummary};
 use crate::sketcher::Sketcher;
@@ -52,7 +54,8 @@ pub(crate) fn for_each<T: Send>(
         let place = numbers.binary_search(&record.source).expect("the sources are those of the pages that are needed");
         record.source = SourceId::from_index(place);
     }
-    let plan = summary.config.plan();
+    let stats = stored.frames.clone().map(|frames| CorpusStats { frames: Some(frames), ..CorpusStats::default() });
+    let plan = summary.config.plan_with(stats.map(Arc::new));
     let mut read: HashMap<PageId, T> = HashMap::new();
     corpus.scan().for_each_of(
         &wanted,

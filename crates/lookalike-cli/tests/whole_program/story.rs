@@ -1,0 +1,156 @@
+//! `--content story`: pages are compared without what their site puts around them.
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::{contents, dedup, fates, lookalike, run, sentence, summary, table};
+
+/// Words of a story.
+const STORY_WORDS: usize = 60;
+
+/// A page: a story in a frame that is much longer.
+fn page(site: &str, paragraphs: &[String]) -> String {
+    let menu: String = (0..60).map(|n| format!("<li><a href=/{n}>{site} topic {n} and more</a>")).collect();
+    let notice = sentence(site.bytes().map(usize::from).sum(), 120);
+    format!(
+        "<html><head><title>{site}</title></head><body class='{site}'><div class='{site}-head'>{site} daily</div>\
+         <div class='{site}-links'><ul>{menu}</ul></div><div class='{site}-text'>{}</div>\
+         <div class='{site}-low'><p>{notice}</div></body></html>",
+        paragraphs.iter().map(|text| format!("<p>{text}</p>")).collect::<String>()
+    )
+}
+
+fn story(number: usize) -> Vec<String> {
+    (0..3).map(|part| sentence(number * 10 + part, STORY_WORDS / 3)).collect()
+}
+
+/// Two sites with different stories; the story number 1 is on both, and twice on the first.
+fn write_sites(at: &Path) {
+    fs::create_dir_all(at).unwrap();
+    for number in 0..8 {
+        fs::write(at.join(format!("lamp-{number}.html")), page("lamp", &story(number))).unwrap();
+        fs::write(at.join(format!("tide-{number}.html")), page("tide", &story(number + 100))).unwrap();
+    }
+    let mut edited = story(1);
+    edited.push("Photo by a reader of this page.".to_owned());
+    fs::write(at.join("lamp-copy.html"), page("lamp", &edited)).unwrap();
+    fs::write(at.join("tide-copy.html"), page("tide", &story(1))).unwrap();
+    fs::write(at.join("lamp-stub.html"), page("lamp", &["Nothing was found here.".to_owned()])).unwrap();
+    fs::write(at.join("lamp-stub-2.html"), page("lamp", &["Please log in to read on.".to_owned()])).unwrap();
+}
+
+#[test]
+fn pages_are_dropped_for_their_story_and_not_for_their_frame() {
+    let root = tempfile::tempdir().unwrap();
+    let (input, output) = (root.path().join("pages"), root.path().join("out"));
+    write_sites(&input);
+    // Whole pages are all alike on each site.
+    assert_eq!(dedup(&[&input], &output, &["--content", "page"]).code, 0);
+    assert!(summary(&output)["dropped"].as_u64().unwrap() > 10);
+
+    let ran = dedup(&[&input], &output, &["--content", "story"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let fates = fates(&output);
+    let dropped: Vec<&str> = fates.iter().filter(|(id, fate)| **id != fate.1).map(|(id, _)| id.as_str()).collect();
+    assert_eq!(dropped, ["lamp-copy.html", "tide-copy.html"].map(|name| fates.get_key_value(name).unwrap().0.as_str()));
+    assert!(dropped.iter().all(|name| fates[*name].1 == "lamp-1.html"), "{fates:?}");
+    assert_eq!(fates["lamp-stub.html"].0, "short", "a stub is compared by its few words");
+    assert_eq!(summary(&output)["compared"]["story"], 20);
+    let frames = table(&output.join("frames.parquet"));
+    let notice = frames
+        .iter()
+        .find(|row| row["example"].starts_with(&sentence("lamp".bytes().map(usize::from).sum(), 5)))
+        .unwrap();
+    assert_eq!((notice["pages"].as_str(), notice["site"].as_str()), ("11", ""), "{notice:?}");
+    assert!(notice["contexts"].parse::<u32>().unwrap() >= 8, "{notice:?}");
+    assert!(!frames.iter().any(|row| row["example"].starts_with(&sentence(10, 5))), "no story is frame");
+}
+
+#[test]
+fn what_is_learnt_is_the_same_every_time_and_found_again() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    write_sites(&at("pages"));
+    let story = |output: &str, threads: &str| {
+        let ran = dedup(&[&at("pages")], &at(output), &["--content", "story", "--threads", threads, "--jsonl"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    };
+    story("one", "1");
+    story("four", "4");
+    assert_eq!(contents(&at("one")), contents(&at("four")));
+    // Commands on the result read its pages as that run did.
+    let out = at("one").to_string_lossy().into_owned();
+    let ran = run(lookalike().args(["compare", "lamp-1.html", "tide-copy.html", "--in", &out]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = run(lookalike().args(["recluster", &out, "--threshold", "0.99", "--output"]).arg(at("strict")));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(summary(&at("strict"))["dropped"], 1, "the edited copy stays");
+    assert!(at("strict").join("frames.parquet").exists());
+    let chains = ["--cluster", "components", "--threshold", "0.75", "--output"];
+    let ran = run(lookalike().args(["recluster", &out]).args(chains).arg(at("chains")));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let ran = run(lookalike().args(["evaluate", "audit", &out]));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    // What another result has is dropped, whatever was learnt there.
+    fs::create_dir(at("more")).unwrap();
+    fs::copy(at("pages").join("lamp-3.html"), at("more").join("again.html")).unwrap();
+    let ran = dedup(&[&at("more")], &at("rest"), &["--content", "story", "--against", &out]);
+    assert_eq!((ran.code, summary(&at("rest"))["dropped"].as_u64()), (0, Some(1)), "{}", ran.stderr);
+    fs::write(at("one").join("frames.parquet"), "damage").unwrap();
+    let ran = run(lookalike().args(["compare", "lamp-1.html", "tide-copy.html", "--in", &out]));
+    assert!(ran.code == 1 && ran.stderr.contains("frames.parquet: cannot be read"), "{}", ran.stderr);
+}
+
+#[test]
+fn the_thresholds_for_stories_follow_the_one_that_is_given() {
+    let root = tempfile::tempdir().unwrap();
+    let (input, output) = (root.path().join("pages"), root.path().join("out"));
+    write_sites(&input);
+    let ran = dedup(&[&input], &output, &["--content", "story", "--threshold", "0.84"]);
+    assert_eq!((ran.code, summary(&output)["dropped"].as_u64()), (0, Some(2)), "{}", ran.stderr);
+    let method = summary(&output)["config"]["method"].clone();
+    assert_eq!((method["within_site"].as_f64(), method["between_sites"].as_f64()), (Some(0.6), Some(0.42)));
+    let ran = dedup(&[&input], &output, &["--content", "story", "--within-site", "0.99"]);
+    assert_eq!((ran.code, summary(&output)["dropped"].as_u64()), (0, Some(1)), "the edited copy stays: {}", ran.stderr);
+}
+
+#[test]
+fn what_has_no_corpus_to_learn_from_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    write_sites(&root.path().join("pages"));
+    let build = ["index", "build", "index", "pages", "--content", "story"];
+    let ran = run(lookalike().args(build).current_dir(root.path()));
+    assert!(ran.code == 2 && ran.stderr.contains("--content story: is learnt from a whole corpus"), "{}", ran.stderr);
+    assert!(!root.path().join("index").exists());
+    fs::write(root.path().join("qrels.txt"), "1 0 lamp-1.html 1\n").unwrap();
+    let transfer = ["transfer", "--qrels", "qrels.txt", "--from", "pages", "--to", "pages", "--output", "moved"];
+    let ran = run(lookalike().args(transfer).args(["--content", "story"]).current_dir(root.path()));
+    assert!(ran.code == 2 && ran.stderr.contains("--content: story is learnt from one corpus"), "{}", ran.stderr);
+}
+
+#[test]
+fn a_page_is_shown_as_it_is_compared() {
+    let root = tempfile::tempdir().unwrap();
+    write_sites(&root.path().join("pages"));
+    let ran = dedup(&[&root.path().join("pages")], &root.path().join("out"), &["--content", "story"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let text = |arguments: &[&str]| {
+        let ran = run(lookalike().arg("text").args(arguments).current_dir(root.path()));
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ran.stdout
+    };
+    let shown = text(&["lamp-3.html", "--in", "out"]);
+    assert!(shown.contains("frame       11  lamp daily\n"), "{shown}");
+    assert!(shown.contains(&format!("compared        {}", story(3)[0])), "{shown}");
+    assert_eq!(text(&["lamp-3.html", "--in", "out", "--plain"]), story(3).join("\n") + "\n");
+    let first: serde_json::Value =
+        serde_json::from_str(text(&["lamp-3.html", "--in", "out", "--json"]).lines().next().unwrap()).unwrap();
+    assert_eq!((first["page"].as_str(), first["part"].as_str()), (Some("lamp-3.html"), Some("frame")), "{first}");
+    // A file by itself: nothing was learnt about it.
+    let whole = text(&["pages/lamp-3.html", "--content", "page", "--plain"]);
+    assert!(whole.starts_with("lamp\nlamp daily\n") && whole.contains(&story(3)[2]), "{whole}");
+    let two = text(&["lamp-3.html", "lamp-stub.html", "--in", "out"]);
+    assert!(two.starts_with("lamp-3.html\n") && two.contains("\n\nlamp-stub.html\n"), "{two}");
+    let ran = run(lookalike().args(["text", "nobody", "--in", "out"]).current_dir(root.path()));
+    assert!(ran.code == 2 && ran.stderr.contains("no page in out has the id or URL 'nobody'"), "{}", ran.stderr);
+}
