@@ -13,6 +13,7 @@ mod main_content;
 pub mod mask;
 mod normalize;
 mod outline;
+mod parts;
 pub mod site;
 pub mod term;
 pub mod tokenize;
@@ -24,13 +25,15 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use normalize::is_unspaced;
+pub use parts::{BlockPart, PageBlock};
 
 use self::core::CoreFinder;
 use crate::error::{Error, Result};
 use crate::names::named;
 use crate::page::{Body, Markup, RawPage, Token, looks_like_html};
-use frames::{BlockFacts, Frames, MarkupSignature, SamplePage, believes_markup};
+use frames::{BlockFacts, Frames, MarkupSignature, SamplePage};
 use html::{ImageTerm, PageText};
+use parts::StoryParts;
 use tokenize::{TermSink, Tokenizer, TokensAt, Words};
 
 named! {
@@ -118,33 +121,6 @@ pub struct TextOptions {
     pub scope: Scope,
     /// Text in scripts counts, where it is the page's own.
     pub scripts: bool,
-}
-
-named! {
-    /// What a block of a page is.
-    pub enum BlockPart {
-        /// It is compared
-        Compared = "compared",
-        /// The site repeats it around different texts
-        Frame = "frame",
-        /// The markup calls it navigation, or the like
-        Aside = "aside",
-        /// It does not read like prose
-        Other = "other",
-    }
-}
-
-/// A block of a page, as it is seen when pages are compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct PageBlock {
-    /// What it is.
-    pub part: BlockPart,
-    /// Its text.
-    pub text: String,
-    /// Of a frame, the pages of the sample that have it.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub pages: Option<u32>,
 }
 
 /// Turns pages into tokens; owns every buffer it needs, one per thread.
@@ -376,49 +352,6 @@ impl PageReader {
         } else {
             text.into_owned()
         }
-    }
-}
-
-impl BlockPart {
-    fn of_core(is_core: bool) -> BlockPart {
-        if is_core { BlockPart::Compared } else { BlockPart::Other }
-    }
-}
-
-/// What the blocks of a page are, where its story is asked for.
-struct StoryParts {
-    /// With the pages of the sample that have it, of a frame.
-    blocks: Vec<(BlockPart, Option<u32>)>,
-    /// What stands for the site, if its frame is known.
-    site: Option<u64>,
-}
-
-impl StoryParts {
-    /// Without what was learnt to be frame; where nothing was learnt about pages like this one, the core. What the markup
-    /// calls aside is left out in either case.
-    fn of(
-        page: &PageText,
-        url: Option<&str>,
-        cut: &CutPage,
-        frames: Option<&Frames>,
-        core: &mut CoreFinder,
-    ) -> StoryParts {
-        let facts = cut.blocks(page);
-        let signature = MarkupSignature::new(url.and_then(site::host).as_deref(), &page.names, &facts);
-        let known = frames.map(|frames| frames.of(&signature)).unwrap_or_default();
-        let core = if known.is_empty() { core.find(&cut.tokens, &cut.block_ends) } else { None };
-        let believes_markup = believes_markup(&facts);
-        let part = |(number, block): (usize, &BlockFacts)| {
-            let frame = known.iter().find_map(|frame| frame.block(block.hash));
-            match frame {
-                Some(frame) => (BlockPart::Frame, Some(frame.pages())),
-                None if believes_markup && block.is_aside => (BlockPart::Aside, None),
-                None => (core.map_or(BlockPart::Compared, |core| BlockPart::of_core(core[number])), None),
-            }
-        };
-        let blocks = facts.iter().enumerate().map(part).collect();
-        let site = frames.filter(|_| !known.is_empty()).map(|frames| frames.site(&signature));
-        StoryParts { blocks, site }
     }
 }
 

@@ -1,0 +1,114 @@
+//! Pages with like markup: which group a page belongs to.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::text::frames::BlockFacts;
+
+/// Bins of a signature.
+pub(super) const BINS: usize = 128;
+/// A bin that nothing fell into.
+const EMPTY_BIN: u32 = u32::MAX;
+/// Blocks of at most so many words are what a menu consists of.
+const MENU_WORDS: usize = 6;
+
+/// The markup and the menus of a page, as numbers that can be compared.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct MarkupSignature {
+    /// Pages of different hosts have nothing in common; empty where it is not known.
+    pub(super) host: Arc<str>,
+    pub(super) bins: Vec<u32>,
+    /// The bins that something fell into, as bits.
+    filled: u128,
+}
+
+impl MarkupSignature {
+    /// Of the names in the markup, the places of blocks, and short blocks.
+    pub(in crate::text) fn new(host: Option<&str>, names: &[u64], blocks: &[BlockFacts]) -> MarkupSignature {
+        let mut bins = vec![EMPTY_BIN; BINS];
+        let mut add = |feature: u64, kind: u64| {
+            let hash = (feature ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            let hash = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            let hash = hash ^ (hash >> 32);
+            #[allow(clippy::cast_possible_truncation)] // the lower half, and seven bits of the upper one
+            let (value, bin) = (hash as u32, (hash >> 57) as usize);
+            bins[bin] = bins[bin].min(value.min(EMPTY_BIN - 1));
+        };
+        names.iter().for_each(|&name| add(name, 1));
+        for block in blocks {
+            add(block.path, 2);
+            if block.words <= MENU_WORDS {
+                add(block.hash, 3);
+            }
+        }
+        MarkupSignature::of_bins(host.unwrap_or_default(), bins)
+    }
+
+    /// What stands for the site of a page of which nothing else is known.
+    pub(in crate::text) fn site(&self) -> u64 {
+        let bytes: Vec<u8> = match self.host.is_empty() {
+            true => self.bins.iter().flat_map(|bin| bin.to_le_bytes()).collect(),
+            false => self.host.as_bytes().to_vec(),
+        };
+        xxh3_64(&bytes).max(1)
+    }
+
+    pub(super) fn of_bins(host: &str, bins: Vec<u32>) -> MarkupSignature {
+        let filled = bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN);
+        let filled = filled.fold(0, |bits, (bin, _)| bits | 1 << bin);
+        MarkupSignature { host: host.into(), bins, filled }
+    }
+}
+
+/// Groups of pages with like markup, each by the first page that was in it.
+#[derive(Debug, Clone)]
+pub(super) struct Groups {
+    pub(super) least: f64,
+    pub(super) leaders: Vec<MarkupSignature>,
+    /// For each host, the leaders by the value of a bin.
+    by_bin: HashMap<Arc<str>, LeadersByBin>,
+}
+
+/// Leaders by a bin and its value.
+type LeadersByBin = HashMap<(usize, u32), Vec<u32>>;
+
+impl Groups {
+    pub(super) fn new(least: f64) -> Groups {
+        Groups { least, leaders: Vec::new(), by_bin: HashMap::new() }
+    }
+
+    pub(super) fn add(&mut self, leader: MarkupSignature) -> u32 {
+        let group = u32::try_from(self.leaders.len()).expect("there are fewer groups than pages");
+        let by_bin = self.by_bin.entry(Arc::clone(&leader.host)).or_default();
+        for (bin, &value) in leader.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN) {
+            by_bin.entry((bin, value)).or_default().push(group);
+        }
+        self.leaders.push(leader);
+        group
+    }
+
+    /// The group that a page belongs to: the one with the most similar leader.
+    pub(super) fn find(&self, page: &MarkupSignature) -> Option<u32> {
+        let by_bin = self.by_bin.get(&page.host)?;
+        let mut shared = vec![0u32; self.leaders.len()];
+        let mut met = Vec::new();
+        for (bin, &value) in page.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN) {
+            for &group in by_bin.get(&(bin, value)).into_iter().flatten() {
+                if shared[group as usize] == 0 {
+                    met.push(group);
+                }
+                shared[group as usize] += 1;
+            }
+        }
+        let similarity = |group: u32| {
+            let all = (page.filled | self.leaders[group as usize].filled).count_ones();
+            f64::from(shared[group as usize]) / f64::from(all)
+        };
+        let near = met.into_iter().map(|group| (similarity(group), group));
+        near.filter(|row| row.0 >= self.least)
+            .max_by(|one, two| one.0.total_cmp(&two.0).then(two.1.cmp(&one.1)))
+            .map(|row| row.1)
+    }
+}

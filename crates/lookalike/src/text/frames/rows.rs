@@ -1,0 +1,80 @@
+//! What was learnt, as rows of a table, and back.
+
+use std::collections::HashMap;
+
+use crate::text::frames::groups::{BINS, Groups, MarkupSignature};
+use crate::text::frames::{FrameBlock, FrameLevel, Frames, GroupFrame};
+
+/// A group of pages with like markup, or a block of its frame, as they are stored.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct FrameRow {
+    /// The host of the group's pages; empty where it is not known.
+    pub(crate) site: String,
+    /// The similarity of markup from which pages are in the group.
+    pub(crate) similarity: f64,
+    /// The number of the group among those of this similarity.
+    pub(crate) group: u64,
+    /// What the markup of the group is like; only in its first row, which is not about a block.
+    pub(crate) markup: Option<String>,
+    /// The hash of the block.
+    pub(crate) block: Option<u64>,
+    pub(crate) pages: u64,
+    pub(crate) contexts: u64,
+    pub(crate) example: String,
+}
+
+impl Frames {
+    /// Everything that was learnt, in an order that is always the same.
+    pub(crate) fn rows(&self) -> impl Iterator<Item = FrameRow> + '_ {
+        self.levels.iter().flat_map(|level| {
+            level.groups.leaders.iter().zip(&level.frames).enumerate().flat_map(move |(group, (leader, frame))| {
+                let row = move |block, found: Option<&FrameBlock>| FrameRow {
+                    site: leader.host.to_string(),
+                    similarity: level.groups.least,
+                    group: group as u64,
+                    markup: None,
+                    block,
+                    pages: found.map_or(0, |found| u64::from(found.pages)),
+                    contexts: found.map_or(0, |found| u64::from(found.contexts)),
+                    example: found.map_or_else(String::new, |found| found.example.to_string()),
+                };
+                let bins: String = leader.bins.iter().map(|bin| format!("{bin:08x}")).collect();
+                let mut blocks: Vec<(&u64, &FrameBlock)> = frame.blocks.iter().collect();
+                blocks.sort_unstable_by_key(|(hash, found)| (std::cmp::Reverse(found.pages), **hash));
+                let first = FrameRow { markup: Some(bins), pages: frame.pages, ..row(None, None) };
+                [first].into_iter().chain(blocks.into_iter().map(move |(&hash, found)| row(Some(hash), Some(found))))
+            })
+        })
+    }
+
+    /// From stored rows.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn from_rows(rows: impl IntoIterator<Item = FrameRow>) -> Result<Frames, String> {
+        let mut levels: Vec<FrameLevel> = Vec::new();
+        for row in rows {
+            if levels.last().is_none_or(|level| level.groups.least.total_cmp(&row.similarity).is_ne()) {
+                levels.push(FrameLevel { groups: Groups::new(row.similarity), frames: Vec::new() });
+            }
+            let level = levels.last_mut().expect("one was just added");
+            if let Some(markup) = &row.markup {
+                let bins = (0..BINS).map(|bin| u32::from_str_radix(markup.get(bin * 8..bin * 8 + 8)?, 16).ok());
+                let bins = bins.collect::<Option<Vec<u32>>>().filter(|_| markup.len() == BINS * 8);
+                let bins = bins.ok_or("has a group whose markup cannot be understood")?;
+                level.groups.add(MarkupSignature::of_bins(&row.site, bins));
+                level.frames.push(GroupFrame { pages: row.pages, blocks: HashMap::new() });
+            }
+            if level.frames.len() as u64 != row.group + 1 {
+                return Err("has groups that are not in order".to_owned());
+            }
+            let count = |number: u64| u32::try_from(number).map_err(|_| "has a number that is too large".to_owned());
+            if let Some(block) = row.block {
+                let (pages, contexts, example) = (count(row.pages)?, count(row.contexts)?, row.example.into());
+                let frame = level.frames.last_mut().expect("its group comes first");
+                frame.blocks.insert(block, FrameBlock { pages, contexts, example });
+            }
+        }
+        Ok(Frames { levels })
+    }
+}

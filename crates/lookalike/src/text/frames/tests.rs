@@ -1,0 +1,172 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::page::RawPage;
+use crate::text::{PageReader, Scope, TextOptions};
+
+const OPTIONS: TextOptions = TextOptions {
+    scope: Scope::Story,
+    content: true,
+    keep_case: false,
+    mask_volatile: false,
+    raw: false,
+    blocks: false,
+    words: false,
+    scripts: false,
+};
+
+/// Sentences that no other number has.
+fn story(number: usize) -> String {
+    let sentence = |n: usize| {
+        format!("<p>Story {number} tells in part {n} what happened to keeper{number}x{n} of lamp{number}x{n} that day.")
+    };
+    (0..8).map(sentence).collect()
+}
+
+fn page(story: &str) -> String {
+    format!(
+        "<html><head><title>The Daily Lamp</title></head><body><div class='top'>The Daily Lamp</div>\
+         <div class='links'><ul><li>Home<li>World<li>Sports<li>Weather today</ul></div>\
+         <div class='text'>{story}</div>\
+         <div class='bottom'><p>The Daily Lamp has been published at the harbour since the year the lighthouse was lit.</div>"
+    )
+}
+
+fn learn<'p>(pages: impl IntoIterator<Item = &'p String>) -> Arc<Frames> {
+    let mut learner = FrameLearner::default();
+    let mut reader = PageReader::new(OPTIONS);
+    pages.into_iter().for_each(|page| learner.add(reader.sample(&RawPage::html(page)).unwrap()));
+    Arc::new(learner.finish())
+}
+
+/// What is left of a page.
+fn left(frames: &Arc<Frames>, page: &str) -> String {
+    let mut reader = PageReader::new(OPTIONS).without(Some(Arc::clone(frames)));
+    let page = RawPage::html(page);
+    reader.read(&page).content.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+#[test]
+fn the_frame_of_different_stories_is_left_out_and_the_stories_stay() {
+    let pages: Vec<String> = (0..12).map(|number| page(&story(number))).collect();
+    let frames = learn(&pages);
+    for (number, page) in pages.iter().enumerate() {
+        let left = left(&frames, page);
+        assert!(!left.contains("Daily Lamp") && !left.contains("Sports") && !left.contains("harbour"), "{left}");
+        assert!(left.starts_with(&format!("Story {number} tells in part 0")), "{left}");
+        assert_eq!(left.matches("tells in part").count(), 8, "{left}");
+    }
+    // Also of a page that was not learnt from; a stub has its few words and nothing else.
+    assert!(left(&frames, &page(&story(99))).starts_with("Story 99"));
+    assert_eq!(left(&frames, &page("<p>This page has moved.")), "This page has moved.");
+}
+
+#[test]
+fn copies_of_a_story_do_not_become_frame() {
+    // Forty copies that differ in a date, among few other stories of the site.
+    let copy = |day: usize| page(&format!("<p>Printed on day {day}{}", story(1)));
+    let pages: Vec<String> = (0..40).map(copy).chain((2..12).map(|number| page(&story(number)))).collect();
+    let frames = learn(&pages);
+    assert_eq!(left(&frames, &pages[0]).matches("tells in part").count(), 8);
+    // The same without any other story: nothing says what is frame.
+    let frames = learn(&pages[..40]);
+    assert!(left(&frames, &pages[0]).contains("tells in part 7"));
+}
+
+#[test]
+fn little_is_learnt_from_little() {
+    for pages in [vec![], vec![page(&story(1))], vec![page(&story(1)), page(&story(1))], vec![page("a"), page("b")]] {
+        let frames = learn(&pages);
+        assert!(frames.rows().all(|row| row.block.is_none()));
+        assert!(left(&frames, &page(&story(1))).contains("tells in part 7"));
+    }
+    assert_eq!(left(&learn(&[]), ""), "");
+}
+
+#[test]
+fn one_template_with_one_word_changed_is_not_a_frame() {
+    // The rest of such a page is too little to say that it is another page.
+    let pages: Vec<String> = (0..30).map(|number| page(&format!("<p>Number {number}"))).collect();
+    assert!(left(&learn(&pages), &pages[0]).contains("lighthouse"));
+}
+
+#[test]
+fn sites_that_look_different_are_learnt_apart() {
+    let other = |number: usize| {
+        format!(
+            "<html><body><table class='shell'><tr><td class='navi'>News Archive Contact</td><td class='main'>{}</td></tr>\
+             <tr><td class='imprint'>Published by Valley Press</td></tr></table>",
+            story(number)
+        )
+    };
+    // Each story stands on both sites, in two different frames: it is the story all the same.
+    let pages: Vec<String> = (0..12).flat_map(|number| [page(&story(number)), other(number)]).collect();
+    let frames = learn(&pages);
+    assert_eq!(left(&frames, &pages[0]), left(&frames, &pages[1]));
+    assert!(left(&frames, &pages[0]).starts_with("Story 0"));
+}
+
+#[test]
+fn what_is_learnt_does_not_depend_on_the_order_and_survives_storing() {
+    let pages: Vec<String> = (0..20).map(|number| page(&story(number))).collect();
+    let one: Vec<FrameRow> = learn(&pages).rows().collect();
+    let other: Vec<FrameRow> = learn(pages.iter().rev()).rows().collect();
+    assert_eq!(one, other);
+    assert!(one.iter().any(|row| row.example == "Sports" && row.pages == 20 && row.contexts == 20), "{one:?}");
+    let again = Frames::from_rows(one.clone()).unwrap();
+    assert_eq!(again.rows().collect::<Vec<_>>(), one);
+    let mut wrong = one.clone();
+    wrong[0].markup = Some("xyz".to_owned());
+    assert!(Frames::from_rows(wrong).is_err());
+    assert!(Frames::from_rows(one[1..].to_vec()).is_err());
+}
+
+#[test]
+fn markup_is_not_believed_where_it_calls_the_story_an_aside() {
+    let pages: Vec<String> =
+        (0..12).map(|number| page(&format!("<div class='sidebar'>{}</div>", story(number)))).collect();
+    assert!(left(&learn(&pages), &pages[3]).contains("Story 3 tells in part 7"));
+    let with_menu: Vec<String> =
+        (0..12).map(|number| page(&format!("<div class='menu'>Topic {number}</div>{}", story(number)))).collect();
+    assert!(!left(&learn(&with_menu), &with_menu[3]).contains("Topic"));
+}
+
+#[test]
+fn copies_with_a_few_words_of_their_own_do_not_become_frame() {
+    let own = |day: usize| (0..25).map(|n| format!("reader{day}x{n} ")).collect::<String>();
+    for copies in [3, 8, 40] {
+        let copy = |day: usize| page(&format!("{}<p>{}", story(1), own(day)));
+        let pages: Vec<String> = (0..copies).map(copy).chain([page(&story(2))]).collect();
+        assert_eq!(left(&learn(&pages), &pages[0]).matches("tells in part").count(), 8, "{copies} copies");
+    }
+}
+
+#[test]
+fn a_page_that_is_all_form_or_menu_is_not_emptied() {
+    let table =
+        |number: usize| (0..30).map(|n| format!("<tr><td>item {number}-{n}<td>{}", number * n)).collect::<String>();
+    let pages: Vec<String> = (0..12)
+        .map(|number| {
+            format!("<html><body><p>Quote of the day<div class='menu'><table>{}</table></div>", table(number))
+        })
+        .collect();
+    assert!(left(&learn(&pages), &pages[5]).contains("item 5-29"));
+}
+
+#[test]
+fn many_hosts_are_learnt_from_in_little_memory_whatever_their_order() {
+    let add = |learner: &mut FrameLearner, host: usize, number: usize| {
+        let html = page(&story(number));
+        let mut page = RawPage::html(&html);
+        page.url = Some(format!("https://host{host}.example/").into());
+        learner.add(PageReader::new(OPTIONS).sample(&page).unwrap());
+    };
+    let hosts: Vec<(usize, usize)> = (0..60).flat_map(|host| (0..6).map(move |number| (host, number))).collect();
+    let (mut one, mut other) = (FrameLearner::default(), FrameLearner::default());
+    hosts.iter().for_each(|&(host, number)| add(&mut one, host, number));
+    hosts.iter().rev().for_each(|&(host, number)| add(&mut other, host, number));
+    assert_eq!(one.pages, 360);
+    let (one, other) = (one.finish(), other.finish());
+    assert!(one.rows().eq(other.rows()));
+    assert_eq!(one.levels[0].groups.leaders.len(), 60, "hosts have nothing in common");
+}
