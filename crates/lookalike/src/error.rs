@@ -1,7 +1,7 @@
 //! Everything that can stop a run, with the facts a person needs to go on.
 //!
 //! A record that cannot be used does not stop a run: it becomes a [`SkippedRecord`], is counted by
-//! kind and listed. Only `--strict` turns the first one into [`Error::Strict`].
+//! kind and listed. Only `strict` turns the first one into [`Error::Strict`].
 
 use std::borrow::Cow;
 use std::fmt;
@@ -151,7 +151,7 @@ pub enum Error {
         #[source]
         cause: io::Error,
     },
-    /// A record was unusable and `--strict` was given.
+    /// A record was unusable and `strict` was set.
     #[error("{0}; stopped here because of `strict` (without it, the record is skipped and counted)")]
     Strict(SkippedRecord),
     /// An input is not the same as it was a moment ago.
@@ -324,7 +324,7 @@ pub enum SkipKind {
     WrongType,
     /// The bytes are not UTF-8 where they must be.
     InvalidUtf8,
-    /// The record is larger than `--max-page`.
+    /// The record is larger than `max_page`.
     TooLarge,
     /// Compressed data ends early or is damaged.
     Damaged,

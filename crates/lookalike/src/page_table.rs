@@ -2,7 +2,7 @@
 //!
 //! In: pages in the order (source, record), as they are sketched. Out: where each page is, how long
 //! it is, what it is called. Costs [`BYTES_PER_PAGE`] of memory a page; this is the floor of
-//! `--memory`.
+//! `memory`.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;

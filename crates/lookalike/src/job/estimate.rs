@@ -1,4 +1,4 @@
-//! `--dry-run`: what would be read, and what it would take, from a sample of the input.
+//! A dry run: what would be read, and what it would take, from a sample of the input.
 
 use std::ops::ControlFlow;
 use std::time::Instant;
@@ -38,7 +38,7 @@ pub struct Estimate {
     pub seconds: f64,
     /// Memory that would be used below the ceiling.
     pub memory_bytes: u64,
-    /// The least `--memory` that is accepted.
+    /// The least `memory` that is accepted.
     pub memory_floor_bytes: u64,
     /// Size of the result, and of temporary files at the same time.
     pub disk_bytes: u64,
