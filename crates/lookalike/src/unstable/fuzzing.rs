@@ -75,6 +75,7 @@ pub fn page(bytes: &[u8], charset: Option<&str>) -> usize {
         (Scope::Page, false, false, false),
         (Scope::Core, true, false, true),
         (Scope::Main, false, false, false),
+        (Scope::Story, true, false, true),
         (Scope::Page, false, true, true),
     ] {
         let options = TextOptions {
