@@ -37,7 +37,11 @@ fn a_directory_without_pages() {
     fs::create_dir(&input).unwrap();
     let ran = dedup(&[&input], &root.path().join("out"), &[]);
     assert_eq!(ran.code, 1);
-    assert!(ran.stderr.contains("no pages found") && ran.stderr.contains("there is no file to read"), "{}", ran.stderr);
+    assert!(
+        ran.stderr.contains("no pages found") && ran.stderr.contains("there are no files to read"),
+        "{}",
+        ran.stderr
+    );
     fs::write(input.join("logo.png"), b"\x89PNG\r\n").unwrap();
     let ran = dedup(&[&input], &root.path().join("out"), &[]);
     assert_eq!(ran.code, 1);

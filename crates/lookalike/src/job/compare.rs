@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn every_method_decides_about_equal_and_on_unlike_pages() {
+    fn every_method_decides_about_equal_and_unlike_pages() {
         let one: String = (0..300).map(|n| format!("the word{n} is here and ")).collect();
         let other: String = (0..300).map(|n| format!("a term{} was over there ", n * 7)).collect();
         let same = compare(&page(&one), &page(&one), &Config::default());

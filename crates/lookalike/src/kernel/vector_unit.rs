@@ -8,7 +8,6 @@ use std::sync::LazyLock;
 
 /// Sets of instructions that kernels are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(super) enum Level {
     /// `avx512vbmi`, `avx512vpopcntdq` and all of [`Level::Avx512`]: x86 servers since 2019.
     Avx512Popcnt,
@@ -19,26 +18,14 @@ pub(super) enum Level {
     /// `popcnt`; kernels that do not count bits treat it as [`Level::Portable`].
     Popcnt,
     /// `neon`.
-    #[cfg_attr(not(target_arch = "aarch64"), allow(dead_code))]
     Neon,
     /// Whatever the program was compiled for.
     Portable,
 }
 
-/// All levels, the widest first.
-const LEVELS: &[Level] = &[
-    #[cfg(target_arch = "x86_64")]
-    Level::Avx512Popcnt,
-    #[cfg(target_arch = "x86_64")]
-    Level::Avx512,
-    #[cfg(target_arch = "x86_64")]
-    Level::Avx2,
-    #[cfg(target_arch = "x86_64")]
-    Level::Popcnt,
-    #[cfg(target_arch = "aarch64")]
-    Level::Neon,
-    Level::Portable,
-];
+/// All levels, the widest of each processor first; [`is_available`] says which of them this machine has.
+const LEVELS: [Level; 6] =
+    [Level::Avx512Popcnt, Level::Avx512, Level::Avx2, Level::Popcnt, Level::Neon, Level::Portable];
 
 /// Vector instructions that this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

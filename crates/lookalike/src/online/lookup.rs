@@ -48,7 +48,7 @@ impl ServedIndex {
         if incoming.page.is_short { 0 } else { self.radius }
     }
 
-    /// Decides which of the near rows a page is like.
+    /// Decides which of the nearby rows are near-duplicates of the page.
     pub(super) fn confirm(
         &self,
         incoming: &IncomingPage,

@@ -148,7 +148,7 @@ impl Corpus {
     pub fn no_pages(&self, inputs: &[String], skipped: &[SkippedRecord]) -> Error {
         let hint = match (skipped.first(), self.sources.len(), self.ignored_files) {
             (Some(first), ..) => format!(": every record had to be skipped; the first one:\n  {first}"),
-            (None, 0, 0) => ": there is no file to read".to_owned(),
+            (None, 0, 0) => ": there are no files to read".to_owned(),
             (None, 0, ignored) => {
                 format!(": {ignored} files are there, none of a format that is read ({})", Format::list())
             }

@@ -87,7 +87,9 @@ pub fn read(path: &Path, fields: &ResultFields, ids_suffice: bool) -> Result<Lis
         if let Some(name) = &fields.sketch {
             return Err(Error::bad_input(
                 path,
-                format!("is a TREC run, which has no sketches, and there is no index '{name}', which `sketches` names"),
+                format!(
+                    "is a TREC run, which has no sketches, and the index that `sketches` names, '{name}', does not exist"
+                ),
             ));
         }
         return Ok(Lists { path: path.to_path_buf(), lists: run(path, &text)?, is_run: true });
@@ -129,9 +131,7 @@ fn list(value: &Value, fields: &ResultFields, ids_suffice: bool) -> Result<Resul
         ));
     }
     if let Some(name) = fields.sketch.as_ref().filter(|_| results.iter().all(|result| result.sketch.is_none())) {
-        return Err(format!(
-            "no result has a field '{name}', and there is no index of that name, which `sketches` asks for"
-        ));
+        return Err(format!("no result has a field '{name}', and there is no such index either; change `sketches`"));
     }
     let name = ["query", "q", "topic"].iter().find_map(|name| value.get(*name)?.as_str());
     Ok(ResultList { name: name.map(str::to_owned), results })

@@ -62,7 +62,10 @@ impl StoryParts {
     ) -> StoryParts {
         let facts = cut.blocks(page);
         let signature = MarkupSignature::new(url.and_then(site::host).as_deref(), &page.names, &facts);
-        let known = frames.map(|frames| frames.of(&signature)).unwrap_or_default();
+        let (known, site) = match frames.and_then(|frames| frames.of(&signature)) {
+            Some((known, site)) => (known, Some(site)),
+            None => (Vec::new(), None),
+        };
         let core = if known.is_empty() { core.find(&cut.tokens, &cut.block_ends) } else { None };
         let believes_markup = believes_markup(&facts);
         let part = |(number, block): (usize, &BlockFacts)| {
@@ -74,7 +77,6 @@ impl StoryParts {
             }
         };
         let blocks = facts.iter().enumerate().map(part).collect();
-        let site = frames.filter(|_| !known.is_empty()).map(|frames| frames.site(&signature));
         StoryParts { blocks, site }
     }
 }

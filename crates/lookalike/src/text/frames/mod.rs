@@ -117,15 +117,17 @@ pub struct Frames {
 }
 
 impl Frames {
-    /// What stands for the site of a page: its host, or the pages with like markup.
-    pub(super) fn site(&self, page: &MarkupSignature) -> u64 {
-        let like = self.levels.first().and_then(|level| Some(&level.groups.leaders[level.groups.find(page)? as usize]));
-        like.unwrap_or(page).site()
-    }
-
-    /// The frames of a page's groups; nothing if nothing is known of pages like this one.
-    pub(super) fn of(&self, page: &MarkupSignature) -> Vec<&GroupFrame> {
-        let frames = self.levels.iter().filter_map(|level| Some(&level.frames[level.groups.find(page)? as usize]));
-        frames.filter(|frame| frame.is_known()).collect()
+    /// The frames of a page's groups, and what stands for its site: its host, or the pages with like markup. Nothing if
+    /// nothing is known of pages like this one.
+    pub(super) fn of(&self, page: &MarkupSignature) -> Option<(Vec<&GroupFrame>, u64)> {
+        let groups: Vec<Option<usize>> =
+            self.levels.iter().map(|level| level.groups.find(page).map(|group| group as usize)).collect();
+        let found = self.levels.iter().zip(&groups).filter_map(|(level, group)| Some(&level.frames[(*group)?]));
+        let known: Vec<&GroupFrame> = found.filter(|frame| frame.is_known()).collect();
+        let site = match (self.levels.first(), groups.first()) {
+            (Some(level), Some(&Some(group))) => level.groups.leaders[group].site(),
+            _ => page.site(),
+        };
+        (!known.is_empty()).then_some((known, site))
     }
 }
