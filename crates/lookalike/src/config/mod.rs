@@ -120,16 +120,14 @@ impl Config {
         if self.pairs.exact_only {
             return "the same sequence of words".to_owned();
         }
-        let method = match threshold {
-            Some(threshold) if self.method.has_similarity_threshold() => self.method.with_threshold(threshold),
-            _ => self.method.clone(),
-        };
-        match method.definition().plan(&self.content, None).decision {
-            Decision::Stories { text, within, between } => format!(
-                "{}; of stories ≥ {within} within a site, ≥ {between} between sites",
-                method.with_threshold(text).rule()
-            ),
-            _ => method.rule(),
+        match (threshold, self.plan().decision) {
+            (Some(threshold), _) if self.method.has_similarity_threshold() => {
+                self.method.with_threshold(threshold).rule()
+            }
+            (_, Decision::Stories { within, between, .. }) => {
+                format!("{}; of stories ≥ {within} within a site, ≥ {between} between sites", self.method.rule())
+            }
+            _ => self.method.rule(),
         }
     }
 
@@ -172,6 +170,17 @@ mod tests {
     use super::*;
     use crate::error::Error;
     use crate::method::Minhash;
+
+    #[test]
+    fn the_rule_says_what_decides() {
+        let mut config = Config::default();
+        assert_eq!(config.rule(None), "exact Jaccard similarity of word 5-grams ≥ 0.7");
+        config.content.scope = Scope::Story;
+        let rule =
+            "exact Jaccard similarity of word 5-grams ≥ 0.7; of stories ≥ 0.5 within a site, ≥ 0.35 between sites";
+        assert_eq!(config.rule(None), rule);
+        assert_eq!(config.rule(Some(0.8)), "exact Jaccard similarity of word 5-grams ≥ 0.8");
+    }
 
     #[test]
     fn the_hash_is_the_same_on_every_machine_and_moves_with_the_config() {

@@ -143,7 +143,7 @@ fn against_threshold(row: &MethodEvaluation) -> Figure {
     figure(
         format!("{}: precision and recall against the threshold", row.method),
         paper,
-        format!("It comes with {}; F1 is best at {}.", row.threshold, cells::number(&row.best.threshold)),
+        format!("The default is {}; F1 is best at {}.", row.threshold, cells::number(&row.best.threshold)),
         (row.unit, threshold_scale(row)),
         ("share", Scale::SHARE),
         &[precision, recall, f1],

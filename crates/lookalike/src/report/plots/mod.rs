@@ -164,7 +164,9 @@ pub(super) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Opt
     if let Some(threshold) = threshold {
         let x = x_of((threshold - from) / (1.0 - from));
         drawing.line("mark", (x, TOP), (x, y_of(0.0)));
-        drawing.text("mark-label", "end", (x - 5.0, TOP + 10.0), &format!("threshold {threshold}"));
+        // On the side that has room for it.
+        let (anchor, at) = if x > WIDTH / 3.0 { ("end", x - 5.0) } else { ("start", x + 5.0) };
+        drawing.text("mark-label", anchor, (at, TOP + 10.0), &format!("threshold {threshold}"));
     }
     drawing.finish()
 }

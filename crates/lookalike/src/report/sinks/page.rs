@@ -128,7 +128,7 @@ fn html(findings: &Findings<'_>, summary: &Summary) -> Result<String> {
         summary,
         headline: headline(summary),
         method: method_name(findings),
-        rule: findings.config.rule(threshold),
+        rule: findings.config.rule(findings.earlier.as_ref().map(|earlier| earlier.threshold)),
         keep: keep_name(&findings.config.groups.keep),
         grouping: match findings.config.groups.cluster {
             ClusterMode::Star => {
