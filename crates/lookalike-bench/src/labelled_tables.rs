@@ -1,14 +1,18 @@
 //! The tables of `docs/methods.md`.
 
 use std::io::{self, Write};
+use std::path::Path;
+use std::time::Instant;
 
 use anyhow::Result;
-use lookalike::Config;
 use lookalike::config::{Named, Scope};
+use lookalike::{Config, Method};
 use lookalike_bench::labelled::{
     self, FramedDocs, Labelled, PairCounts, Variant, install_guide, pair_counts, same_core,
 };
 use lookalike_bench::scopes;
+
+use crate::peers::environment;
 
 /// Prints all tables.
 pub(crate) fn run() -> Result<()> {
@@ -107,34 +111,68 @@ pub(crate) fn scopes() -> Result<()> {
     Ok(())
 }
 
-/// What each part of a page is good for, at defaults, on pages whose stories are known.
+/// Methods whose figures are worth a row for every part of a page.
+const FRAME_METHODS: [&str; 3] = ["minhash", "spotsigs", "simhash"];
+
+/// What the peers need.
+const EXTRACTOR_PACKAGES: [&str; 4] = ["resiliparse", "trafilatura", "lxml_html_clean", "scipy"];
+
+/// What each part of a page is good for, at defaults, on pages whose stories are known; then ordinary extractors with
+/// plain 5-grams on the same pages.
 pub(crate) fn frames() -> Result<()> {
     let mut out = io::stdout().lock();
     let Some(framed) = FramedDocs::open()? else { anyhow::bail!("framed-docs-dev is not in LOOKALIKE_DATA") };
-    let (same_core, install_guide) = (same_core()?, install_guide()?);
+    let sets = (same_core()?, install_guide()?, labelled::llvm_docs()?);
     writeln!(
         out,
-        "| compared | framed-docs-dev: precision | recall | dropped | wrongly | s | same-core-dev: F1 | s | install-guide-dev: precision | recall | s |"
+        "| method | compared | framed-docs-dev: precision | recall | wrongly dropped | same-core-dev: F1 | install-guide-dev: precision | recall | llvm-docs-dev: wrong within a version | s |"
     )?;
-    writeln!(out, "|---|---|---|---|---|---|---|---|---|---|---|")?;
-    for scope in [Scope::Page, Scope::Core, Scope::Story] {
-        let mut config = Config::default();
-        config.content.scope = scope;
-        let found = framed.measure(&config)?;
-        write!(
-            out,
-            "| `--content {scope}` | {:.3} | {:.3} | {} | {} | {:.1} ",
-            found.precision, found.recall, found.dropped, found.wrongly_dropped, found.seconds
-        )?;
-        if let Some(set) = &same_core {
-            let (counts, _, seconds) = pair_counts(set, &config)?;
-            write!(out, "| {:.3} | {seconds:.1} ", counts.f1())?;
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|---|")?;
+    for method in FRAME_METHODS {
+        for scope in [Scope::Page, Scope::Core, Scope::Main, Scope::Story] {
+            let started = Instant::now();
+            let mut config = Config::new(Method::named(method)?);
+            config.content.scope = scope;
+            let found = framed.measure(&config)?;
+            write!(
+                out,
+                "| `{method}` | `{scope}` | {:.3} | {:.3} | {} of {} ",
+                found.precision, found.recall, found.wrongly_dropped, found.dropped
+            )?;
+            if let Some(set) = &sets.0 {
+                write!(out, "| {:.3} ", pair_counts(set, &config)?.0.f1())?;
+            }
+            if let Some(set) = &sets.1 {
+                let counts = pair_counts(set, &config)?.0;
+                write!(out, "| {:.3} | {:.3} ", counts.precision(), counts.recall())?;
+            }
+            if let Some(set) = &sets.2 {
+                let found = labelled::within_versions(set, &config)?;
+                write!(out, "| {} of {} ", found.wrong, found.reported)?;
+            }
+            writeln!(out, "| {:.1} |", started.elapsed().as_secs_f64())?;
+            out.flush()?;
         }
-        if let Some(set) = &install_guide {
-            let (counts, _, seconds) = pair_counts(set, &config)?;
-            write!(out, "| {:.3} | {:.3} | {seconds:.1} ", counts.precision(), counts.recall())?;
-        }
-        writeln!(out, "|")?;
     }
+    writeln!(out)?;
+    out.flush()?;
+    extractors(&framed, &[sets.0, sets.1, sets.2])
+}
+
+/// Runs the peers, which print tables of their own.
+fn extractors(framed: &FramedDocs, sets: &[Option<Labelled>]) -> Result<()> {
+    let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let work = bench.join("../../target/bench");
+    let python = environment(&work, "extractors-venv", &EXTRACTOR_PACKAGES)?;
+    let mut command = std::process::Command::new(python);
+    command.arg(bench.join("peers/extractors.py")).arg("--cache").arg(work.join("extractors"));
+    let root = framed.directory.parent().unwrap_or(&framed.directory);
+    command.args(["--set", "framed-docs-dev"]).arg(root);
+    for set in sets.iter().flatten() {
+        // Pages of the first set are in a folder below its labels.
+        let root = if set.name == "same-core-dev" { set.directory.parent() } else { None };
+        command.args(["--set", set.name]).arg(root.unwrap_or(&set.directory));
+    }
+    anyhow::ensure!(command.status()?.success(), "the extractors failed");
     Ok(())
 }

@@ -5,12 +5,20 @@ use lookalike::config::Scope;
 use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
 use lookalike::method::Spotsigs;
 use lookalike::{Config, Method};
-use lookalike_bench::labelled::{FramedDocs, graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core};
+use lookalike_bench::labelled::{
+    FramedDocs, graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core, within_versions,
+};
 use lookalike_bench::scopes;
 
 /// A method at its defaults.
 fn of(name: &str) -> Config {
     Config::new(Method::named(name).unwrap())
+}
+
+/// The same, without what is learnt about frames.
+fn cores(mut config: Config) -> Config {
+    config.content.scope = Scope::Core;
+    config
 }
 
 #[test]
@@ -45,7 +53,7 @@ fn comparing_cores_makes_no_method_worse() {
 #[test]
 fn one_manual_for_nine_machines_is_recognised_in_three_languages() {
     let Some(set) = install_guide().unwrap() else { return };
-    let (counts, parts, _) = pair_counts(&set, &Config::new(Method::default().with_threshold(0.5))).unwrap();
+    let (counts, parts, _) = pair_counts(&set, &Config::default()).unwrap();
     println!("{counts:?}: precision {:.4} recall {:.4}", counts.precision(), counts.recall());
     assert!(counts.recall() >= 0.9 && counts.precision() >= 0.97, "{counts:?}");
     for language in ["en", "de", "ja"] {
@@ -71,7 +79,7 @@ fn shingles_order_pairs_as_people_do() {
 #[test]
 fn the_combined_algorithm_is_as_precise_as_either_part() {
     let Some(set) = llvm_docs().unwrap() else { return };
-    let precision = |method: &str| pair_counts(&set, &of(method)).unwrap().0.precision();
+    let precision = |method: &str| pair_counts(&set, &cores(of(method))).unwrap().0.precision();
     let (b, c, combined) = (precision("shingle"), precision("projection"), precision("combined"));
     println!("B {b:.3}, C {c:.3}, combined {combined:.3}");
     // The paper has B < C < combined; here C is below B, and docs/methods.md says why.
@@ -100,18 +108,17 @@ fn exact_similarity_of_5_grams_ranks_graded_pairs_as_it_should() {
     assert!(Method::all().iter().all(|method| found.methods.iter().any(|row| row.method == method.name())));
 }
 
-/// `--content story`, at defaults: right about sites with large frames, about stories in many frames, and about one manual
-/// for many machines.
+/// The defaults are right about sites with large frames, about stories in many frames, about one manual for many
+/// machines, and about thousands of stubs.
 #[test]
 fn stories_are_compared_and_frames_are_not() {
-    let mut config = Config::default();
-    config.content.scope = Scope::Story;
+    let config = Config::default();
     if let Some(set) = FramedDocs::open().unwrap() {
         let found = set.measure(&config).unwrap();
         println!("framed-docs-dev: {found:?}");
         assert!(found.precision >= 0.97 && found.recall >= 0.92, "{found:?}");
-        assert!(found.wrongly_dropped * 25 <= found.dropped, "{found:?}");
-        let core = set.measure(&Config::default()).unwrap();
+        assert!(found.wrongly_dropped * 50 <= found.dropped, "{found:?}");
+        let core = set.measure(&cores(Config::default())).unwrap();
         assert!(core.precision < 0.1 && core.wrongly_dropped > 200, "{core:?}: the core alone was much worse");
     }
     if let Some(set) = same_core().unwrap() {
@@ -123,5 +130,10 @@ fn stories_are_compared_and_frames_are_not() {
         let counts = pair_counts(&set, &config).unwrap().0;
         println!("install-guide-dev: precision {:.4} recall {:.4}", counts.precision(), counts.recall());
         assert!(counts.precision() >= 0.97 && counts.recall() >= 0.90, "{counts:?}");
+    }
+    if let Some(set) = llvm_docs().unwrap() {
+        let found = within_versions(&set, &config).unwrap();
+        println!("llvm-docs-dev: {found:?}");
+        assert!(found.reported > 1000 && found.wrong * 100 <= found.reported, "{found:?}");
     }
 }

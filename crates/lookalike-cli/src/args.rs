@@ -217,7 +217,7 @@ pub(crate) struct ReadingArguments {
     pub(crate) date_field: Option<String>,
 
     /// Which part of an HTML page is compared
-    #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Core)]
+    #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Story)]
     pub(crate) content: Scope,
 
     /// Take text in scripts into account: templates, and articles in JSON-LD
@@ -290,7 +290,15 @@ pub(crate) struct ReclusterArguments {
 
     /// Pairs below this similarity no longer count
     #[arg(short, long, value_name = "T")]
-    pub(crate) threshold: f64,
+    pub(crate) threshold: Option<f64>,
+
+    /// The same for two stories on one site; follows the threshold
+    #[arg(long, value_name = "T")]
+    pub(crate) within_site: Option<f64>,
+
+    /// The same for two stories on different sites; follows the threshold
+    #[arg(long, value_name = "T")]
+    pub(crate) between_sites: Option<f64>,
 
     /// Write the new result here instead of into DIR
     #[arg(short, long, value_name = "DIR")]
@@ -337,8 +345,12 @@ pub(crate) struct TextArguments {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Write the pages, block by block, as a page to look at
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["plain", "json"])]
+    pub(crate) html: Option<PathBuf>,
+
     /// Which part of an HTML page is compared, where DIR is not a result
-    #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Core)]
+    #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Story)]
     pub(crate) content: Scope,
 }
 
@@ -376,8 +388,8 @@ pub(crate) struct CompareArguments {
     pub(crate) site: SiteRule,
 
     /// Which part of an HTML page is compared
-    #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Core)]
-    pub(crate) content: Scope,
+    #[arg(long, value_parser = named::<Scope>())]
+    pub(crate) content: Option<Scope>,
 
     /// Treat upper and lower case as different
     #[arg(long)]

@@ -3,8 +3,9 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result};
-use lookalike::compare::{ComparedPage, Comparison, Piece, find_page, html, pieces, side_by_side};
-use lookalike::{Config, compare};
+use lookalike::compare::{ComparedPage, Comparison, Piece, compare_pages, html, pieces, side_by_side};
+use lookalike::config::Named;
+use lookalike::{Config, Error};
 use serde_json::json;
 
 use crate::Ending;
@@ -13,7 +14,7 @@ use crate::args::CompareArguments;
 pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
     let mut config = Config::default();
     config.content.keep_case = arguments.keep_case;
-    config.content.scope = arguments.content;
+    config.content.scope = arguments.content.unwrap_or(config.content.scope);
     config.content.mask_volatile = arguments.mask.is_some();
     config.pairs.site = arguments.site;
     config.read.format = arguments.format;
@@ -21,9 +22,13 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
     config.read.fields.text.clone_from(&arguments.text_field);
     config.read.fields.url.clone_from(&arguments.url_field);
     let within = arguments.within.as_deref();
-    let left = find_page(&arguments.left, within, &config)?;
-    let right = find_page(&arguments.right, within, &config)?;
-    let found = compare(&left, &right, &config);
+    let found = compare_pages(&arguments.left, &arguments.right, within, &config)?;
+    let is_result = found.verdict.is_some();
+    if is_result && (arguments.content.is_some() || arguments.keep_case || arguments.mask.is_some()) {
+        let reason =
+            "is a result, whose pages are compared with its settings: leave out `content`, `mask` and `keep_case`";
+        return Err(Error::conflict("in", reason).into());
+    }
 
     if let Some(path) = &arguments.html {
         let page = html(&found, &side_by_side(&found.left.text, &found.right.text))?;
@@ -44,6 +49,10 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
     }
     Ok(Ending::Done)
 }
+
+/// Blocks that are not compared, and how much of each, in a terminal; `lookalike text` shows them all.
+const SHOWN_BLOCKS: usize = 5;
+const SHOWN_CHARS: usize = 80;
 
 /// Colours on a terminal, markers elsewhere.
 struct Ink {
@@ -68,6 +77,14 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
     for (sign, code, page) in [("-", "31", &found.left), ("+", "32", &found.right)] {
         writeln!(out, "{} {}", ink.paint(code, sign), describe(page))?;
     }
+    if let Some(verdict) = &found.verdict {
+        let decision = &verdict.decision;
+        let answer = if decision.near_duplicate { "near-duplicates" } else { "not near-duplicates" };
+        writeln!(out, "\nin this result: {answer} ({:.4}, needed {})", decision.similarity, decision.needed)?;
+        writeln!(out, "  {} {}", ink.paint("31", "-"), harmless(&verdict.left.text()))?;
+        writeln!(out, "  {} {}", ink.paint("32", "+"), harmless(&verdict.right.text()))?;
+    }
+    writeln!(out, "\nsimilarity of the whole pages: {:.4}", found.page_similarity)?;
     if found.identical {
         writeln!(out, "\nthe same words in the same order")?;
     } else {
@@ -131,5 +148,17 @@ fn print_difference(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::
         };
         write!(out, "{text} ")?;
     }
-    writeln!(out)
+    writeln!(out)?;
+    for (sign, code, page) in [("-", "31", &found.left), ("+", "32", &found.right)] {
+        if !page.left_out.is_empty() {
+            let words: usize = page.left_out.iter().map(|block| block.text.split_whitespace().count()).sum();
+            let blocks = page.left_out.len();
+            writeln!(out, "\n{} not compared: {words} words in {blocks} blocks", ink.paint(code, sign))?;
+        }
+        for block in page.left_out.iter().take(SHOWN_BLOCKS) {
+            let text: String = harmless(&block.text).chars().take(SHOWN_CHARS).collect();
+            writeln!(out, "  {}", ink.paint("2", &format!("{:<6} {text}", block.part.name())))?;
+        }
+    }
+    Ok(())
 }

@@ -78,8 +78,10 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
     config.cut.clone_from(&arguments.design);
     config.codec = arguments.codec;
     let memory = memory(arguments.running.memory)?;
-    let index = Index::create(&arguments.directory, config, memory, arguments.force)?;
     let progress = Progress::new(&arguments.talking)?;
+    let threads = arguments.running.threads.map_or_else(RunOptions::default_threads, usize::from);
+    config.learn_frames(&arguments.inputs, threads, &arguments.directory, &progress)?;
+    let index = Index::create(&arguments.directory, config, memory, arguments.force)?;
     let written = arguments.fingerprints.unwrap_or(Notation::Hex);
     let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
     print_filled(&index, &filled, arguments.talking.quiet)

@@ -1,7 +1,7 @@
 //! `lookalike recluster`
 
 use anyhow::Result;
-use lookalike::{RunOptions, recluster};
+use lookalike::{RunOptions, Thresholds, recluster};
 
 use crate::Ending;
 use crate::args::ReclusterArguments;
@@ -17,7 +17,12 @@ pub(crate) fn run(arguments: &ReclusterArguments) -> Result<Ending> {
     options.revisit = arguments.revisit;
     let progress = Progress::new(&arguments.talking)?;
     let cluster = arguments.cluster;
-    let outcome = recluster(&arguments.directory, arguments.threshold, cluster, &options, &progress)?;
+    let thresholds = Thresholds {
+        threshold: arguments.threshold,
+        within_site: arguments.within_site,
+        between_sites: arguments.between_sites,
+    };
+    let outcome = recluster(&arguments.directory, thresholds, cluster, &options, &progress)?;
     table::print(&outcome, &arguments.talking)?;
     Ok(Ending::Done)
 }

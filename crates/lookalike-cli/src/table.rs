@@ -103,6 +103,9 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     row("pages", summary.pages, String::new())?;
     row("kept", summary.kept, share(summary.kept))?;
     row("exact copies", summary.kinds["exact"], share(summary.kinds["exact"]))?;
+    if summary.kinds["same_core"] > 0 {
+        row("same text, other frame", summary.kinds["same_core"], share(summary.kinds["same_core"]))?;
+    }
     row("near-duplicates", summary.kinds["near"], share(summary.kinds["near"]))?;
     if summary.kinds["contained"] > 0 {
         row("contained in others", summary.kinds["contained"], share(summary.kinds["contained"]))?;
@@ -117,7 +120,9 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
             row(label, summary.kinds[kind], "kept".to_owned())?;
         }
     }
-    for (scope, label) in [("main", "compared: main content"), ("core", "compared: core")] {
+    for (scope, label) in
+        [("story", "compared: without frame"), ("main", "compared: main content"), ("core", "compared: core")]
+    {
         if let Some(&count) = summary.compared.get(scope) {
             row(label, count, share(count))?;
         }

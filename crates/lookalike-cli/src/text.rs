@@ -2,9 +2,9 @@
 
 use std::io::{self, Write};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use lookalike::Config;
-use lookalike::compare::{BlockPart, page_blocks};
+use lookalike::compare::{BlockPart, blocks_html, page_blocks};
 use lookalike::config::Named;
 use serde_json::json;
 
@@ -14,6 +14,12 @@ use crate::args::TextArguments;
 pub(crate) fn run(arguments: &TextArguments) -> Result<Ending> {
     let mut config = Config::default();
     config.content.scope = arguments.content;
+    if let Some(path) = &arguments.html {
+        let blocks = |name: &String| Ok((name.clone(), page_blocks(name, arguments.within.as_deref(), &config)?));
+        let pages = arguments.pages.iter().map(blocks).collect::<lookalike::Result<Vec<_>>>()?;
+        std::fs::write(path, blocks_html(&pages)?).with_context(|| format!("{}: cannot write", path.display()))?;
+        return Ok(Ending::Done);
+    }
     let mut out = io::stdout().lock();
     for (number, name) in arguments.pages.iter().enumerate() {
         let blocks = page_blocks(name, arguments.within.as_deref(), &config)?;

@@ -60,6 +60,8 @@ pub enum ContentScope {
     Core,
     /// What a reader view shows.
     Main,
+    /// All but the frames that are known to the index.
+    Story,
 }
 
 impl CollectionSettings {
@@ -69,6 +71,7 @@ impl CollectionSettings {
             ContentScope::Page => Scope::Page,
             ContentScope::Core => Scope::Core,
             ContentScope::Main => Scope::Main,
+            ContentScope::Story => Scope::Story,
         });
         fingerprints.ngram = self.ngram.unwrap_or(fingerprints.ngram);
         // The check below refuses unknown names.
@@ -99,8 +102,8 @@ impl CollectionSettings {
             mask_volatile: Some(pages.content.mask_volatile),
             content: Some(match pages.content.scope {
                 Scope::Page => ContentScope::Page,
-                // An index is not made with what is learnt from a corpus.
-                Scope::Core | Scope::Story => ContentScope::Core,
+                Scope::Core => ContentScope::Core,
+                Scope::Story => ContentScope::Story,
                 Scope::Main => ContentScope::Main,
             }),
         })

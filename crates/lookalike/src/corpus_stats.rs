@@ -6,10 +6,10 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::feature::rarity::Rarity;
 use crate::feature::shingle::into_set;
 use crate::feature::spot::Antecedent;
@@ -17,11 +17,14 @@ use crate::observe::Observer;
 use crate::plan::{CorpusStats, Plan};
 use crate::read::Corpus;
 use crate::sketcher::Sketcher;
+use crate::spill::Spill;
 use crate::text::frames::{FrameLearner, Frames};
 use crate::text::{PageReader, TextOptions};
 
 /// Antecedents that are chosen.
 const CHOSEN: usize = 40;
+/// Bytes of sample pages that stay in memory while frames are learnt.
+pub(crate) const SAMPLE_BYTES: usize = 16 << 20;
 /// Words that are counted at a time; the rarest go when there are more.
 const MOST_WORDS: usize = 200_000;
 
@@ -33,7 +36,7 @@ pub fn count(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Ob
     let needs = config.corpus_needs();
     let mut stats = CorpusStats::default();
     if needs.frames {
-        stats.frames = Some(Arc::new(learn_frames(config, corpus, threads, observer)?));
+        stats.frames = Some(Arc::new(learn_frames(config.content.text_options(), corpus, threads, observer)?));
     }
     if needs.antecedents {
         stats.antecedents = frequent_words(config, corpus, threads, observer)?;
@@ -45,18 +48,30 @@ pub fn count(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Ob
     Ok(stats)
 }
 
-fn learn_frames(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Observer) -> Result<Frames> {
-    let options = config.content.text_options();
-    let mut learner = FrameLearner::default();
+/// Learns what sites put around their stories, in a pass of its own.
+///
+/// # Errors
+/// When the input cannot be read.
+pub(crate) fn learn_frames(
+    options: TextOptions,
+    corpus: &Corpus,
+    threads: usize,
+    observer: &dyn Observer,
+) -> Result<Frames> {
+    let file = tempfile::NamedTempFile::new().map_err(Error::io(&std::env::temp_dir(), "create"))?;
+    let learner = RwLock::new(FrameLearner::new(Spill::new(file.path().to_path_buf(), SAMPLE_BYTES)));
     corpus.scan().threads(threads).progress_to(observer).without_revisits().for_each(
         || PageReader::new(options),
-        |reader, page| Ok(reader.sample(&page)),
+        |reader, page| {
+            let learner = learner.read().unwrap_or_else(PoisonError::into_inner);
+            Ok(reader.hold(&page, false, &learner).and_then(|(held, _)| held.sample()))
+        },
         |page| {
-            learner.add(page);
+            learner.write().unwrap_or_else(PoisonError::into_inner).add(page)?;
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    Ok(learner.finish())
+    learner.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
 }
 
 fn count_features(plan: &Plan, corpus: &Corpus, threads: usize, observer: &dyn Observer) -> Result<Rarity> {

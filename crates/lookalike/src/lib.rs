@@ -74,7 +74,7 @@ pub use job::RunOptions;
 pub use job::compare::compare;
 pub use job::dedup::dedup;
 pub use job::estimate::estimate;
-pub use job::recluster::recluster;
+pub use job::recluster::{Thresholds, recluster};
 pub use method::Method;
 pub use observe::{Observer, Silent, Stage};
 pub use online::Online;
@@ -93,8 +93,9 @@ pub mod corpus {
 
 /// What [`compare`](fn@crate::compare) returns, and ways to find pages and to show differences.
 pub mod compare {
-    pub use crate::job::compare::{find_page, page_blocks};
-    pub use crate::report::comparison::{ComparedPage, Comparison, MethodDecision, html};
+    pub use crate::job::compare::{compare_pages, find_page, page_blocks};
+    pub use crate::report::blocks::blocks_html;
+    pub use crate::report::comparison::{ComparedPage, Comparison, MethodDecision, PageFate, ResultVerdict, html};
     pub use crate::report::diff::differences::{Difference, Differences};
     pub use crate::report::diff::{Piece, SideBySide, Span, pieces, side_by_side};
     pub use crate::text::{BlockPart, PageBlock};

@@ -208,6 +208,12 @@ pub struct ScoredPair {
     pub score: f64,
     /// What the sketches alone would have said, 0..1.
     pub estimate: f64,
+    /// Similarity of the whole pages, whatever of them was compared; nothing while it is not known.
+    pub page_similarity: Option<f64>,
+    /// Whether both are on the same site, as far as that decided; nothing where it did not.
+    pub same_site: Option<bool>,
+    /// Whether one of them is short, as far as that decided.
+    pub is_short: bool,
 }
 
 /// What became of a page.
@@ -217,8 +223,10 @@ pub enum Kind {
     Unique,
     /// Kept; stands for others.
     Representative,
-    /// Dropped; the kept page has the same token sequence.
+    /// Dropped; the kept page has the same text.
     Exact,
+    /// Dropped; of the kept page the same is compared, and the rest differs.
+    SameCore,
     /// Dropped; verified near-duplicate of the kept page.
     Near,
     /// Dropped; most of it, or all, is in the kept page, which has more besides.
@@ -231,8 +239,16 @@ pub enum Kind {
 
 impl Kind {
     /// All kinds, in the order in which they are reported.
-    pub const ALL: [Kind; 7] =
-        [Kind::Unique, Kind::Representative, Kind::Exact, Kind::Near, Kind::Contained, Kind::Short, Kind::Empty];
+    pub const ALL: [Kind; 8] = [
+        Kind::Unique,
+        Kind::Representative,
+        Kind::Exact,
+        Kind::SameCore,
+        Kind::Near,
+        Kind::Contained,
+        Kind::Short,
+        Kind::Empty,
+    ];
 
     /// The name used in the output files.
     #[must_use]
@@ -241,6 +257,7 @@ impl Kind {
             Kind::Unique => "unique",
             Kind::Representative => "representative",
             Kind::Exact => "exact",
+            Kind::SameCore => "same_core",
             Kind::Near => "near",
             Kind::Contained => "contained",
             Kind::Short => "short",

@@ -14,10 +14,11 @@ use crate::error::Result;
 use crate::page::{PageId, PageOrigin, PageRange, PageVec, SourceId};
 use crate::read::{Wanted, WantedRecord};
 use crate::spill::{Scratch, Spill};
+use crate::text::Scope;
 
 /// Memory a page takes through the whole run, with room for sorting: the columns below, the
 /// identity sets, one band of keys while it is joined, the clusters.
-pub const BYTES_PER_PAGE: u64 = 160;
+pub const BYTES_PER_PAGE: u64 = 176;
 
 const NO_OFFSET: u64 = u64::MAX;
 const NO_STRING: u32 = u32::MAX;
@@ -34,6 +35,10 @@ pub struct PageTable {
     pub tokens: PageVec<u32>,
     /// Hash of each page's token sequence; empty if they are not known.
     pub identity: PageVec<u128>,
+    /// Hash of each page's whole text; 0 where it is not known.
+    pub text_hash: PageVec<u64>,
+    /// Which part of each page is compared; nothing where it is not HTML.
+    pub scope: PageVec<Option<Scope>>,
     /// What the keep policy orders by, ascending; empty if it is the position alone.
     pub rank_keys: PageVec<f64>,
     strings: Spill<u8>,
@@ -59,6 +64,10 @@ pub struct NewPage<'a> {
     pub tokens: u32,
     /// Hash of the token sequence, if it is known.
     pub identity: Option<u128>,
+    /// Hash of the whole text; 0 where it is not known.
+    pub text_hash: u64,
+    /// Which part is compared; nothing where it is not HTML.
+    pub scope: Option<Scope>,
     /// The keep policy's key, if it has one.
     pub rank_key: Option<f64>,
     /// Id, URL and title.
@@ -88,6 +97,8 @@ impl PageTable {
             length: PageVec::new(),
             tokens: PageVec::new(),
             identity: PageVec::new(),
+            text_hash: PageVec::new(),
+            scope: PageVec::new(),
             rank_keys: PageVec::new(),
             strings: Spill::new(directory.join("page-strings"), limit_bytes),
             string_starts: vec![0],
@@ -128,6 +139,8 @@ impl PageTable {
         self.length.push(page.length);
         self.tokens.push(page.tokens);
         self.identity.extend(page.identity);
+        self.text_hash.push(page.text_hash);
+        self.scope.push(page.scope);
         self.rank_keys.extend(page.rank_key);
         let PageStrings { id, url, title } = page.strings;
         for text in [Some(id), url, title] {
@@ -226,6 +239,8 @@ impl PageTable {
             if let Some(&identity) = self.identity.get(original) {
                 self.identity[page] = identity;
             }
+            self.text_hash[page] = self.text_hash[original];
+            self.scope[page] = self.scope[original];
         }
         self.revisits.insert(page, original);
     }
@@ -326,7 +341,19 @@ mod tests {
             let (source, offset, length, rank_key) = (SourceId::from_index(0), None, 1, None);
             let origin = PageOrigin::Input;
             table
-                .push(&NewPage { origin, source, record, offset, length, tokens, identity, rank_key, strings })
+                .push(&NewPage {
+                    origin,
+                    source,
+                    record,
+                    offset,
+                    length,
+                    tokens,
+                    identity,
+                    text_hash: 0,
+                    scope: None,
+                    rank_key,
+                    strings,
+                })
                 .unwrap();
         }
         let page = PageId::new;
@@ -348,7 +375,19 @@ mod tests {
             let (source, offset, length, tokens) = (SourceId::from_index(0), None, 1, 1);
             let (identity, rank_key) = (None, None);
             table
-                .push(&NewPage { origin, source, record, offset, length, tokens, identity, rank_key, strings })
+                .push(&NewPage {
+                    origin,
+                    source,
+                    record,
+                    offset,
+                    length,
+                    tokens,
+                    identity,
+                    text_hash: 0,
+                    scope: None,
+                    rank_key,
+                    strings,
+                })
                 .unwrap();
         }
         let found: Vec<PageOrigin> = table.all().map(|page| table.origin(page)).collect();
@@ -373,6 +412,8 @@ mod tests {
                         length: 1,
                         tokens: 1,
                         identity: Some(0),
+                        text_hash: 0,
+                        scope: None,
                         rank_key: None,
                         strings,
                     })

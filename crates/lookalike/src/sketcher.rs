@@ -12,7 +12,7 @@ use crate::feature::multiset::number_copies;
 use crate::feature::shingle::{into_set, shingles};
 use crate::feature::spot::{Spots, built_in};
 use crate::feature::words::words_and_phrases;
-use crate::page::{RawPage, Token};
+use crate::page::{RawPage, SourceId, Token};
 use crate::plan::{ColumnLayout, Features, Measure, Plan};
 use crate::plan::{Weights, Within};
 pub use crate::sketch::PageSketch;
@@ -20,13 +20,16 @@ use crate::sketch::projection::halves;
 use crate::sketch::simhash::{fingerprint, weighted_fingerprint};
 use crate::spill::Fixed;
 use crate::text::canonical::canonical;
+use crate::text::frames::FrameLearner;
 use crate::text::language::{self, Lang, Languages};
 use crate::text::mask::without_volatile;
 use crate::text::site::SiteRule;
-use crate::text::{PageReader, Scope};
+use crate::text::{HeldPage, PageReader, Scope};
 
 /// Titles longer than this are cut.
 const TITLE_CHARS: usize = 200;
+/// The key of a band that a page does not have.
+pub(crate) const NO_KEY: u64 = 0;
 /// The group of pages whose language cannot be detected.
 const NO_LANGUAGE: u64 = u64::MAX;
 
@@ -65,10 +68,41 @@ pub struct PageFacts<'s> {
     pub tokens: u32,
     /// Hash of the token sequence.
     pub identity: u128,
+    /// Hash of the whole text; never 0.
+    pub text_hash: u64,
     /// The title in the markup.
     pub title: Option<&'s str>,
     /// Which part of it was compared; nothing where it is not HTML.
     pub scope: Option<Scope>,
+}
+
+/// A page that is to be read.
+enum Unread<'p> {
+    Raw(&'p RawPage<'p>),
+    Held(&'p HeldPage),
+}
+
+/// What is known of a page beside its text.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct PageAbout<'p> {
+    pub(crate) url: Option<&'p str>,
+    pub(crate) title: Option<&'p str>,
+    pub(crate) source: SourceId,
+    pub(crate) record: u64,
+}
+
+/// A title on one line, cut where it is too long.
+fn set_title(own: &mut String, title: Option<&str>) {
+    own.clear();
+    for word in title.unwrap_or_default().split_whitespace() {
+        if own.chars().count() > TITLE_CHARS {
+            break;
+        }
+        if !own.is_empty() {
+            own.push(' ');
+        }
+        own.extend(word.chars().take(TITLE_CHARS));
+    }
 }
 
 impl Sketcher {
@@ -108,18 +142,35 @@ impl Sketcher {
 
     /// Reads a page: its facts, and its features for what follows.
     pub fn read(&mut self, page: &RawPage<'_>) -> PageFacts<'_> {
-        let read = self.reader.read(page);
-        self.title.clear();
-        for word in read.title.or(page.title.as_deref()).unwrap_or_default().split_whitespace() {
-            if self.title.chars().count() > TITLE_CHARS {
-                break;
-            }
-            if !self.title.is_empty() {
-                self.title.push(' ');
-            }
-            self.title.extend(word.chars().take(TITLE_CHARS));
-        }
-        let is_language_wanted = self.plan.needs_language() || self.within == Some(Within::Language);
+        let (url, title) = (page.url.as_deref(), page.title.as_deref());
+        self.take_in(Unread::Raw(page), PageAbout { url, title, source: page.source, record: page.record })
+    }
+
+    /// A page in its blocks, and its title, if it has to wait until frames are known.
+    pub(crate) fn hold(&mut self, page: &RawPage<'_>, learner: &FrameLearner) -> Option<(HeldPage, Option<&str>)> {
+        let options = self.plan.text;
+        let keeps_text = options.words || options.content || self.wants_language();
+        let (held, title) = self.reader.hold(page, keeps_text, learner)?;
+        set_title(&mut self.title, title.or(page.title.as_deref()));
+        Some((held, Some(self.title.as_str()).filter(|title| !title.is_empty())))
+    }
+
+    /// Reads a page that was held, as [`Sketcher::read`] would.
+    pub(crate) fn read_held(&mut self, page: &HeldPage, about: PageAbout<'_>) -> PageFacts<'_> {
+        self.take_in(Unread::Held(page), about)
+    }
+
+    fn wants_language(&self) -> bool {
+        self.language.is_none() && (self.plan.needs_language() || self.within == Some(Within::Language))
+    }
+
+    fn take_in(&mut self, page: Unread<'_>, about: PageAbout<'_>) -> PageFacts<'_> {
+        let is_language_wanted = self.wants_language();
+        let read = match page {
+            Unread::Raw(page) => self.reader.read(page),
+            Unread::Held(page) => self.reader.read_held(page),
+        };
+        set_title(&mut self.title, read.title.or(about.title));
         // The words of markup are not a language.
         let spoken = if self.plan.text.raw { &[] } else { read.tokens };
         let language = match self.language {
@@ -129,10 +180,15 @@ impl Sketcher {
         };
         let mut site = 0;
         if self.layout.site || self.within == Some(Within::Site) {
-            let name = page.url.as_deref().and_then(|url| self.site_rule.site(url));
+            let name = about.url.and_then(|url| self.site_rule.site(url));
             site = name.map_or(0, |name| xxh3_64(name.as_bytes()).max(1));
         }
-        self.site = if self.plan.text.scope == Scope::Story { read.site.unwrap_or(0) } else { site };
+        self.site = match read.site {
+            // By its URL, if it has one.
+            Some(by_markup) if site == 0 => by_markup,
+            None if self.plan.text.scope == Scope::Story => 0,
+            _ => site,
+        };
         self.group = match self.within {
             None => 0,
             Some(Within::Site) => site,
@@ -145,7 +201,7 @@ impl Sketcher {
             u64::encode(&[self.group], &mut self.bytes);
             if self.group == 0 {
                 // Without a site a page is compared with none, not even with its copy.
-                u64::encode(&[page.source.index() as u64, page.record], &mut self.bytes);
+                u64::encode(&[about.source.index() as u64, about.record], &mut self.bytes);
             }
         }
         let identity = xxh3_128(&self.bytes);
@@ -177,8 +233,10 @@ impl Sketcher {
         self.tokens.extend_from_slice(read.tokens);
         let count = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
         let scope = read.scope;
+        #[allow(clippy::cast_possible_truncation)] // half of a hash is a hash
+        let text_hash = read.text_hash.unwrap_or(identity as u64).max(1);
         let title = Some(self.title.as_str()).filter(|title| !title.is_empty());
-        PageFacts { tokens: count, identity, title, scope }
+        PageFacts { tokens: count, identity, text_hash, title, scope }
     }
 
     /// The columns of the page just read, for finding candidates.
@@ -190,6 +248,13 @@ impl Sketcher {
         let parts = self.plan.sketch.parts(&self.sketch);
         if let Some(bands) = self.plan.sketch.bands().filter(|_| self.layout.bands > 0) {
             columns.extend(bands.keys(parts.min_values, &mut self.bytes));
+        }
+        if let Some(bands) = self.plan.sketch.story_bands.filter(|_| self.layout.story_bands > 0) {
+            if self.site == 0 {
+                columns.extend(std::iter::repeat_n(NO_KEY, bands.bands));
+            } else {
+                columns.extend(bands.keys(parts.min_values, &mut self.bytes).map(|key| key.max(NO_KEY + 1)));
+            }
         }
         if self.layout.bits > 0 {
             columns.extend(parts.bits.chunks_exact(2).map(|word| u64::from(word[0]) | u64::from(word[1]) << 32));
@@ -293,6 +358,9 @@ impl Sketcher {
         if plan.site {
             self.sketch.extend(halves(self.site));
         }
+        if plan.length {
+            self.sketch.push(u32::try_from(self.tokens.len()).unwrap_or(u32::MAX));
+        }
     }
 }
 
@@ -359,7 +427,8 @@ mod tests {
         odd_parameters
             .iter()
             .flat_map(|(name, parameters)| {
-                let config = Config::new(Method::named(name).unwrap());
+                let mut config = Config::new(Method::named(name).unwrap());
+                config.content.scope = Scope::Core;
                 let mut odd = config.clone();
                 odd.method.set_all(parameters.iter().copied()).unwrap();
                 if *name == "routed" {

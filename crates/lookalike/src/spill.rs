@@ -46,6 +46,44 @@ macro_rules! fixed {
 }
 fixed!(u8, u32, u64);
 
+/// Serialises numbers by their bytes, for `#[serde(with = "as_bytes")]`: hashes are no shorter as varints, and slower.
+pub(crate) mod as_bytes {
+    use std::fmt;
+    use std::marker::PhantomData;
+
+    use serde::de::{Error, Visitor};
+    use serde::{Deserializer, Serializer};
+
+    use super::Fixed;
+
+    pub(crate) fn serialize<T: Fixed, S: Serializer>(items: &[T], serializer: S) -> Result<S::Ok, S::Error> {
+        let mut bytes = Vec::with_capacity(items.len() * T::BYTES);
+        T::encode(items, &mut bytes);
+        serializer.serialize_bytes(&bytes)
+    }
+
+    pub(crate) fn deserialize<'de, T: Fixed, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+        struct Items<T>(PhantomData<T>);
+        impl<T: Fixed> Visitor<'_> for Items<T> {
+            type Value = Vec<T>;
+
+            fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "items of {} bytes", T::BYTES)
+            }
+
+            fn visit_bytes<E: Error>(self, bytes: &[u8]) -> Result<Vec<T>, E> {
+                if !bytes.len().is_multiple_of(T::BYTES) {
+                    return Err(E::invalid_length(bytes.len(), &self));
+                }
+                let mut items = Vec::with_capacity(bytes.len() / T::BYTES);
+                T::decode(bytes, &mut items);
+                Ok(items)
+            }
+        }
+        deserializer.deserialize_bytes(Items(PhantomData))
+    }
+}
+
 /// An append-only array with a bound on the memory it takes.
 pub struct Spill<T> {
     memory: Vec<T>,

@@ -103,7 +103,7 @@ fn story(topic: usize) -> String {
 }
 
 #[test]
-fn the_core_of_a_page_is_compared_by_default() {
+fn the_core_of_a_page_is_compared_where_no_frame_is_known() {
     let root = tempfile::tempdir().unwrap();
     let pages = root.path().join("pages");
     fs::create_dir(&pages).unwrap();
@@ -117,12 +117,12 @@ fn the_core_of_a_page_is_compared_by_default() {
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         (fates(&output)["b.html"].0.clone(), summary(&output)["compared"].clone())
     };
-    assert_eq!(kind_of_b(&[]), ("exact".to_owned(), serde_json::json!({"core": 3, "page": 1})));
+    assert_eq!(kind_of_b(&[]), ("same_core".to_owned(), serde_json::json!({"core": 3, "page": 1})));
     assert_eq!(kind_of_b(&["--content", "page"]), ("unique".to_owned(), serde_json::json!({"page": 4})));
     let (kind, compared) = kind_of_b(&["--content", "main"]);
-    assert!(kind == "exact" && compared["main"].as_u64() >= Some(3), "{kind} {compared}");
+    assert!(kind == "same_core" && compared["main"].as_u64() >= Some(3), "{kind} {compared}");
     for method in ["shingle", "projection", "combined", "routed", "simhash", "bloom", "spotsigs"] {
         let (kind, _) = kind_of_b(&["--method", method]);
-        assert_eq!(kind, "exact", "{method}");
+        assert_eq!(kind, "same_core", "{method}");
     }
 }

@@ -76,10 +76,10 @@ impl<'a> BandJoin<'a> {
         }
     }
 
-    /// Adds a band: the keys of `pages` pages, in order.
-    pub fn add(&mut self, band: usize, keys: impl Iterator<Item = u64>) {
+    /// Adds a band: the keys of the pages that have one.
+    pub fn add(&mut self, band: usize, keys: impl Iterator<Item = (u64, PageId)>) {
         self.rows.clear();
-        self.rows.extend(keys.zip(PageId::counting()).filter(|&(_, page)| (self.takes_part)(page)));
+        self.rows.extend(keys.filter(|&(_, page)| (self.takes_part)(page)));
         self.rows.par_sort_unstable();
         let rows = std::mem::take(&mut self.rows);
         for bucket in rows.chunk_by(|a, b| a.0 == b.0).filter(|bucket| bucket.len() > 1) {
@@ -177,17 +177,22 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// Keys of all pages, in order.
+    fn numbered(keys: impl Iterator<Item = u64>) -> impl Iterator<Item = (u64, PageId)> {
+        keys.zip(PageId::counting())
+    }
+
     #[test]
     fn a_large_bucket_is_crowded_only_if_many_of_its_pairs_pass() {
         let everyone = |_: PageId| true;
         let neighbours = |left: PageId, right: PageId| right.number() - left.number() == 1;
         let mut join = BandJoin::new(&everyone, Some(&neighbours), 4);
-        join.add(0, std::iter::repeat_n(7, 100));
+        join.add(0, numbered(std::iter::repeat_n(7, 100)));
         let found = join.finish();
         assert_eq!((found.pairs.len(), found.crowded.len()), (99, 0));
         let all = |_: PageId, _: PageId| true;
         let mut join = BandJoin::new(&everyone, Some(&all), 4);
-        join.add(0, std::iter::repeat_n(7, 100));
+        join.add(0, numbered(std::iter::repeat_n(7, 100)));
         let found = join.finish();
         assert_eq!((found.pairs.len(), found.crowded.len()), (0, 1));
     }
@@ -204,8 +209,8 @@ mod tests {
             let pass = |left: PageId, right: PageId| !(left.number() + right.number()).is_multiple_of(3);
             let mut filtered = BandJoin::new(&takes_part, Some(&pass), 30);
             for (band, keys) in bands.iter().enumerate() {
-                join.add(band, keys.iter().copied());
-                filtered.add(band, keys.iter().copied());
+                join.add(band, numbered(keys.iter().copied()));
+                filtered.add(band, numbered(keys.iter().copied()));
             }
             let (found, filtered) = (join.finish(), filtered.finish());
             let pages = bands[0].len();

@@ -124,6 +124,8 @@ pub struct Fate {
     pub kept: PageId,
     /// Similarity to that page.
     pub similarity: f64,
+    /// Similarity of the whole pages, whatever of them was compared; nothing while it is not known.
+    pub page_similarity: Option<f64>,
     /// What became of it.
     pub kind: Kind,
 }
@@ -138,9 +140,16 @@ impl Fate {
 
 /// From the groups of identity sets to the fate of every page.
 ///
-/// `chosen[first]` is the set that a set was assigned to; `tokens` shows which pages are empty or short.
+/// `chosen[first]` is the set that a set was assigned to; `tokens` shows which pages are empty or short, `is_same_text`
+/// whether all of two pages is the same.
 #[must_use]
-pub fn fates(sets: &IdentitySets, chosen: &PageVec<Link>, tokens: &PageVec<u32>, min_tokens: u32) -> PageVec<Fate> {
+pub fn fates(
+    sets: &IdentitySets,
+    chosen: &PageVec<Link>,
+    tokens: &PageVec<u32>,
+    min_tokens: u32,
+    is_same_text: &dyn Fn(PageId, PageId) -> bool,
+) -> PageVec<Fate> {
     let mut stands_for_others = PageVec::filled(sets.first.len(), false);
     let mut fates: PageVec<Fate> = sets
         .first
@@ -149,13 +158,17 @@ pub fn fates(sets: &IdentitySets, chosen: &PageVec<Link>, tokens: &PageVec<u32>,
             let Link { page: target, similarity, is_containment } = chosen[first];
             let kept = sets.best[target];
             if kept == page {
-                return Fate { kept, similarity: 1.0, kind: Kind::Unique };
+                return Fate { kept, similarity: 1.0, page_similarity: Some(1.0), kind: Kind::Unique };
             }
             stands_for_others[kept] = true;
-            if target == first {
-                Fate { kept, similarity: 1.0, kind: Kind::Exact }
+            let page_similarity = None;
+            if target == first && is_same_text(page, kept) {
+                Fate { kept, similarity: 1.0, page_similarity: Some(1.0), kind: Kind::Exact }
+            } else if target == first {
+                Fate { kept, similarity: 1.0, page_similarity, kind: Kind::SameCore }
             } else {
-                Fate { kept, similarity, kind: if is_containment { Kind::Contained } else { Kind::Near } }
+                let kind = if is_containment { Kind::Contained } else { Kind::Near };
+                Fate { kept, similarity, page_similarity, kind }
             }
         })
         .collect();
@@ -176,7 +189,18 @@ pub(crate) mod tests {
 
     pub(crate) fn pair(left: u32, right: u32, similarity: f64) -> ScoredPair {
         let (left, right) = (PageId::new(left), PageId::new(right));
-        ScoredPair { left, right, similarity, left_in_right: 0.0, right_in_left: 0.0, score: similarity, estimate: 0.0 }
+        ScoredPair {
+            left,
+            right,
+            similarity,
+            left_in_right: 0.0,
+            right_in_left: 0.0,
+            score: similarity,
+            estimate: 0.0,
+            page_similarity: None,
+            same_site: None,
+            is_short: false,
+        }
     }
 
     /// A page for every page.
@@ -204,14 +228,15 @@ pub(crate) mod tests {
 
     #[test]
     fn every_kind_of_fate() {
-        // 0 and 1 are the same page, 2 is near them, 3 empty, 4 short, 5 unique, 6 and 7 short copies.
-        let first = page_vec([0, 0, 2, 3, 4, 5, 6, 6]);
-        let sets = IdentitySets { first, best: page_vec([1, 0, 2, 3, 4, 5, 6, 0]), count: 6 };
+        // 0 and 1 are the same page, 2 is near them, 3 empty, 4 short, 5 unique, 6 and 7 short copies, 8 is 1 in another frame.
+        let first = page_vec([0, 0, 2, 3, 4, 5, 6, 6, 0]);
+        let sets = IdentitySets { first, best: page_vec([1, 0, 2, 3, 4, 5, 6, 0, 0]), count: 6 };
         let mut chosen: PageVec<Link> =
-            page_vec([0, 0, 0, 3, 4, 5, 6, 6]).iter().copied().map(Link::to_itself).collect();
+            page_vec([0, 0, 0, 3, 4, 5, 6, 6, 0]).iter().copied().map(Link::to_itself).collect();
         let near = PageId::new(2);
         chosen[near].similarity = 0.8;
-        let fates = fates(&sets, &chosen, &vec![50, 50, 50, 0, 3, 50, 3, 3].into(), 8);
+        let is_same_text = |left: PageId, right: PageId| left.max(right) != PageId::new(8);
+        let fates = fates(&sets, &chosen, &vec![50, 50, 50, 0, 3, 50, 3, 3, 50].into(), 8, &is_same_text);
         let kinds: Vec<Kind> = fates.iter().map(|fate| fate.kind).collect();
         let expected = [
             Kind::Exact,
@@ -222,6 +247,7 @@ pub(crate) mod tests {
             Kind::Unique,
             Kind::Representative,
             Kind::Exact,
+            Kind::SameCore,
         ];
         assert_eq!(kinds, expected);
         assert_eq!(

@@ -22,7 +22,10 @@ pub struct FingerprintConfig {
 
 impl Default for FingerprintConfig {
     fn default() -> FingerprintConfig {
-        FingerprintConfig::of(&Config::default().with_method(Simhash::default()), &Simhash::default())
+        let mut config = Config::new(Simhash::default());
+        // There may be nothing to learn frames from.
+        config.content.scope = Scope::Core;
+        FingerprintConfig::of(&config, &Simhash::default())
     }
 }
 
@@ -55,8 +58,8 @@ impl FingerprintConfig {
     /// [`Error::InvalidSetting`].
     pub fn check(&self) -> Result<()> {
         self.config(&ReadConfig::default(), 1).check()?;
-        if self.content.scope == Scope::Story {
-            let expected = "is learnt from a whole corpus, so that fingerprints of later pages would not fit; use core, main or page";
+        if self.content.scope == Scope::Story && self.content.frames.is_none() {
+            let expected = "leaves out frames that are learnt from pages, and there are none to learn from; use core, main or page";
             return Err(Error::invalid("content", self.content.scope, expected));
         }
         if self.weights.needs_corpus() {
@@ -79,6 +82,7 @@ impl FingerprintConfig {
             ("keep_case", ours.keep_case == theirs.keep_case),
             ("scripts", ours.scripts == theirs.scripts),
             ("language", ours.language == theirs.language),
+            ("frames", ours.frames == theirs.frames),
         ];
         let difference = same.iter().find(|row| !row.1).map(|row| row.0);
         debug_assert_eq!(difference.is_none(), self == other, "every field that decides is compared");
@@ -111,7 +115,11 @@ mod tests {
         }
         let fields = serde_json::to_value(&base).unwrap().as_object().unwrap().len()
             + serde_json::to_value(&base.content).unwrap().as_object().unwrap().len();
-        assert_eq!(fields, 3 + 4, "a new field must be compared, too (the language is left out where there is none)");
+        assert_eq!(
+            fields,
+            3 + 4,
+            "a new field must be compared, too (language and frames are left out where there are none)"
+        );
     }
 
     #[test]

@@ -18,12 +18,13 @@ pub use crate::read::fields::Fields;
 pub use crate::read::{CaptureFilter, Format, MimeTypes, ReadConfig, Statuses};
 pub use crate::size::{format_bytes, parse_bytes};
 pub use crate::text::site::SiteRule;
-pub use crate::text::{ContentConfig, Scope, language};
+pub use crate::text::{ContentConfig, KnownFrames, Scope, language};
 pub use fingerprint::FingerprintConfig;
 pub(crate) use v1::ConfigV1;
 
 use crate::error::Result;
 use crate::method::Simhash;
+use crate::plan::decision::SHORT_STORY_WORDS;
 use crate::plan::{CorpusNeeds, CorpusStats, Decision, Plan};
 use crate::read::{Corpus, Sources};
 use crate::sketcher::Sketcher;
@@ -91,10 +92,20 @@ impl Config {
     /// What the stages do, with what was counted in the corpus.
     #[must_use]
     pub(crate) fn plan_with(&self, corpus: Option<Arc<CorpusStats>>) -> Plan {
+        let mut content = self.content.clone();
+        let known = self.content.frames.as_ref().and_then(|known| known.frames().cloned());
+        let corpus = match (corpus, known.filter(|_| content.scope == Scope::Story)) {
+            (None, Some(frames)) => Some(Arc::new(CorpusStats { frames: Some(frames), ..CorpusStats::default() })),
+            (corpus, _) => corpus,
+        };
+        if self.pairs.exact_only {
+            // A copy is a copy of all of a page.
+            content.scope = Scope::Page;
+        }
         Plan {
             language: self.content.language.as_deref().and_then(language::by_name),
             pairs: self.pairs.clone(),
-            ..self.method.definition().plan(&self.content, corpus.as_deref())
+            ..self.method.definition().plan(&content, corpus.as_deref())
         }
         .with_corpus(corpus)
     }
@@ -105,27 +116,34 @@ impl Config {
         self.corpus_needs().any()
     }
 
+    /// Whether pages are compared without what their site puts around them.
+    #[must_use]
+    pub(crate) fn leaves_out_frames(&self) -> bool {
+        self.content.scope == Scope::Story && !self.pairs.exact_only
+    }
+
     /// What must be counted in the corpus first.
     #[must_use]
     pub(crate) fn corpus_needs(&self) -> CorpusNeeds {
-        let needs =
-            if self.pairs.exact_only { CorpusNeeds::default() } else { self.method.definition().corpus_needs() };
-        CorpusNeeds { frames: self.content.scope == Scope::Story, ..needs }
+        if self.pairs.exact_only {
+            return CorpusNeeds::default();
+        }
+        let frames = self.leaves_out_frames() && self.content.frames.is_none();
+        CorpusNeeds { frames, ..self.method.definition().corpus_needs() }
     }
 
-    /// What makes two pages near-duplicates, in words. `threshold` is the similarity from which pairs count, where it is
-    /// not the method's own.
+    /// What makes two pages near-duplicates, in words.
     #[must_use]
-    pub fn rule(&self, threshold: Option<f64>) -> String {
+    pub fn rule(&self) -> String {
         if self.pairs.exact_only {
             return "the same sequence of words".to_owned();
         }
-        match (threshold, self.plan().decision) {
-            (Some(threshold), _) if self.method.has_similarity_threshold() => {
-                self.method.with_threshold(threshold).rule()
-            }
-            (_, Decision::Stories { within, between, .. }) => {
-                format!("{}; of stories ≥ {within} within a site, ≥ {between} between sites", self.method.rule())
+        match self.plan().decision {
+            Decision::Stories { within, between, short, .. } => {
+                let rule = self.method.rule();
+                format!(
+                    "{rule}; of pages without their frame ≥ {within} within a site, ≥ {between} between sites, ≥ {short} of fewer than {SHORT_STORY_WORDS} words"
+                )
             }
             _ => self.method.rule(),
         }
@@ -174,18 +192,16 @@ mod tests {
     #[test]
     fn the_rule_says_what_decides() {
         let mut config = Config::default();
-        assert_eq!(config.rule(None), "exact Jaccard similarity of word 5-grams ≥ 0.7");
-        config.content.scope = Scope::Story;
-        let rule =
-            "exact Jaccard similarity of word 5-grams ≥ 0.7; of stories ≥ 0.5 within a site, ≥ 0.35 between sites";
-        assert_eq!(config.rule(None), rule);
-        assert_eq!(config.rule(Some(0.8)), "exact Jaccard similarity of word 5-grams ≥ 0.8");
+        let rule = "exact Jaccard similarity of word 5-grams ≥ 0.7; of pages without their frame ≥ 0.5 within a site, ≥ 0.4 between sites, ≥ 0.6 of fewer than 100 words";
+        assert_eq!(config.rule(), rule);
+        config.content.scope = Scope::Core;
+        assert_eq!(config.rule(), "exact Jaccard similarity of word 5-grams ≥ 0.7");
     }
 
     #[test]
     fn the_hash_is_the_same_on_every_machine_and_moves_with_the_config() {
         let config = Config::default();
-        assert_eq!(config.hash(), 0x566b_3088_6925_d0cb, "stored in every result; a change needs a new format version");
+        assert_eq!(config.hash(), 0x48f7_3752_0e19_f9b2, "stored in every result; a change needs a new format version");
         let mut other = config.clone();
         other.method.set("threshold", "0.8").unwrap();
         assert_ne!(config.hash(), other.hash());

@@ -212,7 +212,7 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
         // Another sample is another page, whatever it is called.
         key: format!("lookalike-audit-{:016x}", xxh3_64(drawn_ids.as_bytes())),
         directory: directory.display().to_string(),
-        rule: population.summary.config.rule(None),
+        rule: population.summary.config.rule(),
         version: env!("CARGO_PKG_VERSION"),
     };
     let html = html.render().map_err(|error| Error::internal(format!("the page could not be rendered: {error}")))?;

@@ -395,7 +395,7 @@ impl Judge<'_> {
         let (clusters, strictly) = self.clusters(&run.kept);
         let evaluation = MethodEvaluation {
             method: method.name(),
-            rule: run.config.rule(None),
+            rule: run.config.rule(),
             unit: method.unit().name(),
             threshold: method.threshold(),
             pairs: split(&|_, _| true),

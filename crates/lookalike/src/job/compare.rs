@@ -7,21 +7,23 @@
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::config::{Config, Method};
 use crate::error::{Error, Result};
 use crate::page::{Body, Markup, PageId, RawPage};
-use crate::plan::{Decision, Plan, Verdict};
+use crate::plan::{CorpusStats, Decision, Plan, Verdict};
 use crate::read::{Corpus, known_source};
-use crate::report::comparison::MethodDecision;
+use crate::report::comparison::{MethodDecision, ResultVerdict};
 use crate::report::diff::differences::classify;
 use crate::report::files;
 use crate::report::stored::{self, texts};
 use crate::sketch::PageSketch;
 use crate::sketcher::Sketcher;
 use crate::spill::Scratch;
+use crate::text::frames::Frames;
 use crate::text::language;
-use crate::text::{PageBlock, PageReader, TextOptions};
+use crate::text::{BlockPart, PageBlock, PageReader, TextOptions};
 use crate::verify::score::score;
 
 pub use crate::report::comparison::{ComparedPage, Comparison};
@@ -40,25 +42,63 @@ pub use crate::report::comparison::{ComparedPage, Comparison};
 /// ```
 #[must_use]
 pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comparison {
+    compare_by(left, right, common, &Method::all(), None)
+}
+
+/// The same for pages by their names. In a result they are compared with its settings and without the frames that were
+/// learnt there, and its verdict is part of the comparison.
+///
+/// # Errors
+/// As [`find_page`], and when the result is damaged.
+pub fn compare_pages(left: &str, right: &str, within: Option<&str>, common: &Config) -> Result<Comparison> {
+    let pages = (find_page(left, within, common)?, find_page(right, within, common)?);
+    let Some(directory) = within.map(Path::new).filter(|directory| directory.join(files::SUMMARY).exists()) else {
+        return Ok(compare(&pages.0, &pages.1, common));
+    };
+    let (config, frames) = (stored::summary(directory)?.config, stored::frames(directory)?);
+    let own = |method: Method| if method.name() == config.method.name() { config.method.clone() } else { method };
+    let methods: Vec<Method> = Method::all().into_iter().map(own).collect();
+    let mut found = compare_by(&pages.0, &pages.1, &config, &methods, frames);
+    let decision = found.methods.iter().find(|decision| decision.method == config.method.name()).cloned();
+    if let Some(decision) = decision {
+        let fate = |name: &str, page: &RawPage<'_>| stored::fate(directory, name, page.url.as_deref());
+        let (left, right) = (fate(left, &pages.0)?, fate(right, &pages.1)?);
+        found.verdict = left.zip(right).map(|(left, right)| ResultVerdict { decision, left, right });
+    }
+    Ok(found)
+}
+
+fn compare_by(
+    left: &RawPage<'_>,
+    right: &RawPage<'_>,
+    common: &Config,
+    methods: &[Method],
+    frames: Option<Arc<Frames>>,
+) -> Comparison {
+    let stats = frames.clone().map(|frames| Arc::new(CorpusStats { frames: Some(frames), ..CorpusStats::default() }));
     let mut facts = [(0, 0u128), (0, 0)];
-    let methods = Method::all()
-        .into_iter()
-        .map(|method| {
-            let config = common.with_method(method);
-            let (decision, tokens) = by_config(left, right, &config);
-            facts = tokens;
-            decision
-        })
-        .collect();
+    let methods = methods.iter().map(|method| {
+        let config = common.with_method(method.clone());
+        let plan = config.plan_with(stats.clone());
+        let (decision, tokens) = by_plan(left, right, &config, &plan, &mut Sketcher::of_plan(&plan));
+        facts = tokens;
+        decision
+    });
+    let methods: Vec<MethodDecision> = methods.collect();
+    let plan = common.plan().of_whole_pages();
+    let whole = by_plan(left, right, common, &plan, &mut Sketcher::of_plan(&plan));
     let site = |page: &RawPage<'_>| page.url.as_deref().and_then(|url| common.pairs.site.site(url));
     let differences = classify(left, right);
+    let page = |page: &RawPage<'_>, tokens: u32| compared_page(page, tokens, common, frames.clone());
     Comparison {
         difference: differences.label(),
         differences,
-        left: compared_page(left, facts[0].0),
-        right: compared_page(right, facts[1].0),
-        identical: facts[0].1 == facts[1].1 && facts[0].0 > 0,
+        left: page(left, facts[0].0),
+        right: page(right, facts[1].0),
+        identical: whole.1[0].1 == whole.1[1].1 && whole.1[0].0 > 0,
         same_site: site(left).zip(site(right)).map(|(left, right)| left == right),
+        page_similarity: whole.0.similarity,
+        verdict: None,
         methods,
     }
 }
@@ -117,9 +157,7 @@ fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<
     let needed = match plan.decision {
         Decision::Similarity { threshold, strictly: true } => format!("> {threshold}"),
         Decision::Similarity { threshold, .. } => format!("≥ {threshold}"),
-        Decision::Stories { text, within, between } => {
-            format!("≥ {between}; same site ≥ {within}, otherwise ≥ {text}")
-        }
+        Decision::Stories { .. } => format!("≥ {}", plan.decision.story_threshold(found.same_site, found.is_short)),
         Decision::Agreement { agree } => format!("≥ {agree}"),
         Decision::EqualBits { least } => format!("≥ {least}"),
         Decision::Both { agree, least } => format!("≥ {least}, and {agree} supershingles"),
@@ -140,15 +178,18 @@ fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<
             .then_some(found.agreeing),
         common_bits: is_bloom.then_some(found.score),
         estimate: found.estimate,
-        rule: config.rule(None),
+        rule: config.rule(),
     }
 }
 
-fn compared_page(page: &RawPage<'_>, tokens: u32) -> ComparedPage {
+fn compared_page(page: &RawPage<'_>, tokens: u32, config: &Config, frames: Option<Arc<Frames>>) -> ComparedPage {
+    let parts = PageReader::new(config.plan().text).without(frames).parts(page);
+    let (compared, left_out): (Vec<PageBlock>, _) =
+        parts.into_iter().partition(|block| block.part == BlockPart::Compared);
+    let text = compared.into_iter().map(|block| block.text).collect::<Vec<_>>().join("\n");
     let mut reader = PageReader::new(TextOptions::default());
-    let text = reader.text(page);
     let read = reader.read(page);
-    let language = language::detect(&text, read.tokens).map(language::Lang::eng_name);
+    let language = language::detect(&read.text, read.tokens).map(language::Lang::eng_name);
     let title = read.title.map(str::to_owned);
     ComparedPage {
         name: page.id.as_deref().unwrap_or_default().to_owned(),
@@ -157,6 +198,7 @@ fn compared_page(page: &RawPage<'_>, tokens: u32) -> ComparedPage {
         tokens,
         language,
         text,
+        left_out,
     }
 }
 

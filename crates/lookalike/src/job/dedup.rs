@@ -3,15 +3,18 @@
 //! read → text → features → sketch → candidates → verify → cluster → report
 
 mod against;
+mod assembler;
 mod assign;
 mod checkpoint;
 mod first_reading;
+mod held_pages;
 mod inputs;
 mod limits;
 mod search;
 mod second_reading;
 mod sketched_batch;
 mod verification;
+mod whole_pages;
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,6 +76,7 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
     config.check()?;
     let work = WorkDir::open(report::result_files(), &options.output, options.force, options.resume)?;
     let Inputs { corpus, against } = Inputs::open(config, options, &work)?;
+    let config = &Against::config(against.as_ref(), config);
     let outcome = thread_pool(options.threads)?.install(|| {
         let mut resources = Resources::start();
         let plan = plan(config, options, &corpus, observer, &mut resources)?;
@@ -92,7 +96,8 @@ fn plan(
     resources: &mut Resources,
 ) -> Result<Plan> {
     let needs = config.corpus_needs();
-    if !needs.any() {
+    // Frames alone are learnt while pages are read.
+    if !needs.rarity && !needs.antecedents {
         return Ok(config.plan());
     }
     observer.start(Stage::Count, needs.passes() * corpus.bytes());
@@ -130,26 +135,31 @@ impl Run<'_> {
     fn run(mut self, corpus: &Corpus) -> Result<Outcome> {
         let source_bytes = corpus.bytes();
         let mut sketched = self.stage(Stage::Read, source_bytes, |run| run.read(corpus))?;
-        let searched = self.stage(Stage::Candidates, 0, |run| run.search(&sketched))?;
+        let plan = sketched.held.as_ref().map_or(self.plan, |held| &held.1).clone();
+        let mut run = Run { plan: &plan, ..self };
+        let searched = run.stage(Stage::Candidates, 0, |run| run.search(&sketched))?;
         let bytes_again = sketched.bytes_to_read_again(&searched.candidate_pages);
-        let compared = self.stage(Stage::Verify, bytes_again, |run| run.verify(corpus, &sketched, &searched))?;
+        let mut compared = run.stage(Stage::Verify, bytes_again, |run| run.verify(corpus, &sketched, &searched))?;
         let columns_spilled = sketched.is_spilled();
         sketched.free_sketches();
-        let pages = &sketched.pages;
-        let groups = self.stage(Stage::Cluster, 0, |run| {
-            run.group(corpus, pages, &searched.sets, &searched.order, &compared.verified.pairs, None)
+        let (pages, held) = (&sketched.pages, sketched.held());
+        let groups = run.stage(Stage::Cluster, 0, |run| {
+            let pairs = &compared.verified.pairs;
+            let mut groups = run.group((corpus, held), pages, &searched.sets, &searched.order, pairs, None)?;
+            run.add_page_similarities((corpus, held), pages, &mut compared.verified, &mut groups.fates)?;
+            Ok(groups)
         })?;
 
         let findings = Findings {
-            config: self.config,
-            plan: self.plan,
+            config: run.config,
+            plan: run.plan,
             reading: corpus,
             pages,
             sets: &searched.sets,
             verified: &compared.verified,
             fates: &groups.fates,
             component: &groups.component,
-            candidates: if self.plan.matches_in_order() {
+            candidates: if run.plan.matches_in_order() {
                 compared.verified.compared
             } else {
                 searched.candidates.pairs.len() as u64
@@ -166,9 +176,9 @@ impl Run<'_> {
             source_count: corpus.sources.len() as u64,
             source_bytes,
             earlier: None,
-            against: self.options.against.as_deref().map(|path| (path, &sketched.against_names)),
+            against: run.options.against.as_deref().map(|path| (path, &sketched.against_names)),
         };
-        let summary = self.stage(Stage::Write, pages.len() as u64, |run| {
+        let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
             report::write(&findings, run.work.path(), run.options.output_options(), run.observer)
         })?;
         let spilled = [
@@ -176,13 +186,13 @@ impl Run<'_> {
             ("sketches", columns_spilled),
             ("features", compared.features_spilled),
         ];
-        let stages = self.resources.write(self.work.path(), &self.options.facts(source_bytes, &spilled))?;
+        let stages = run.resources.write(run.work.path(), &run.options.facts(source_bytes, &spilled))?;
         Ok(Outcome {
             summary,
             skipped_examples: sketched.skipped.examples,
             stages,
             features_per_page: compared.features_per_page,
-            output: self.options.output.clone(),
+            output: run.options.output.clone(),
         })
     }
 

@@ -18,19 +18,115 @@ use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
 use crate::job::dedup::{Outcome, Run, thread_pool};
 use crate::observe::{Observer, Stage};
-use crate::page::{PageId, PageVec, SourceId};
+use crate::page::{PageId, PageVec, ScoredPair, SourceId};
 use crate::page_table::PageTable;
-use crate::plan::NEAR_MISS_SHARE;
+use crate::plan::decision::SHORT_STORY_WORDS;
+use crate::plan::{CorpusStats, Decision, NEAR_MISS_SHARE};
 use crate::read::compression::Compression;
 use crate::read::{Corpus, STDIN, Source, known_source};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::stored::{self, StoredPages, StoredSummary};
 use crate::report::{self, Earlier, Findings, OutputOptions, files, sinks};
+use crate::text::Scope;
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
-/// Clusters the pairs of the result in `directory` whose similarity is at least `threshold`;
+/// Stricter thresholds for a result; what is not given follows from what is.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Thresholds {
+    /// The similarity from which pairs count.
+    pub threshold: Option<f64>,
+    /// The same for two stories on one site.
+    pub within_site: Option<f64>,
+    /// The same for two stories on different sites.
+    pub between_sites: Option<f64>,
+}
+
+impl From<f64> for Thresholds {
+    fn from(threshold: f64) -> Thresholds {
+        Thresholds { threshold: Some(threshold), ..Thresholds::default() }
+    }
+}
+
+/// Which pairs still count.
+struct Stricter {
+    /// The similarity from which pairs count.
+    threshold: f64,
+    decision: Decision,
+    /// What counts, in words.
+    rule: String,
+}
+
+impl Stricter {
+    fn new(given: Thresholds, config: &Config) -> Result<Stricter> {
+        let stated = [
+            ("threshold", given.threshold),
+            ("within_site", given.within_site),
+            ("between_sites", given.between_sites),
+        ];
+        for (name, value) in stated.iter().filter_map(|(name, value)| Some((*name, (*value)?))) {
+            if !(value > 0.0 && value <= 1.0) {
+                return Err(Error::invalid(name, value, "must be a similarity above 0 and at most 1"));
+            }
+        }
+        if stated.iter().all(|row| row.1.is_none()) {
+            return Err(Error::conflict("threshold", "is missing: give it, `within_site` or `between_sites`"));
+        }
+        let (own, is_similarity) = (config.method.threshold(), config.method.has_similarity_threshold());
+        let threshold = given.threshold.unwrap_or(if is_similarity { own } else { 0.0 });
+        let mut stricter = config.clone();
+        if is_similarity && given.threshold.is_some() {
+            stricter.method = config.method.with_threshold(threshold);
+        }
+        for (name, value) in stated.iter().skip(1).filter_map(|(name, value)| Some((*name, (*value)?))) {
+            stricter.method.set(name, &value.to_string())?;
+        }
+        let too_loose = |name: &'static str, value: f64, own: f64| {
+            let expected = format!(
+                "is below {own}, the threshold of this result: looser pairs were not verified; run the whole job again"
+            );
+            Err(Error::invalid(name, value, expected))
+        };
+        if is_similarity && threshold < own {
+            return too_loose("threshold", threshold, own);
+        }
+        let decision = match (config.plan().decision, stricter.plan().decision) {
+            (
+                Decision::Stories { within: least, between: least_between, short: least_short, .. },
+                Decision::Stories { text, within, between, short },
+            ) => {
+                if given.within_site.is_some_and(|within| within < least) {
+                    return too_loose("within_site", within, least);
+                }
+                if given.between_sites.is_some_and(|between| between < least_between) {
+                    return too_loose("between_sites", between, least_between);
+                }
+                let (within, between) = (within.max(least), between.max(least_between));
+                Decision::Stories { text, within, between, short: short.max(least_short) }
+            }
+            (_, other) if given.within_site.or(given.between_sites).is_none() => other,
+            _ => {
+                let reason = "is for results in which stories were compared; this one has none";
+                return Err(Error::conflict("within_site", reason));
+            }
+        };
+        Ok(Stricter { threshold, decision, rule: stricter.rule() })
+    }
+
+    /// The similarity from which a pair counts.
+    fn least(&self, pair: &ScoredPair, pages: &PageTable) -> f64 {
+        let is_story = |page: PageId| pages.scope[page] == Some(Scope::Story);
+        if !matches!(self.decision, Decision::Stories { .. }) {
+            return self.threshold;
+        }
+        let same_site = pair.same_site.filter(|_| is_story(pair.left) && is_story(pair.right));
+        let is_short = [pair.left, pair.right].iter().any(|&page| pages.tokens[page] < SHORT_STORY_WORDS);
+        self.decision.story_threshold(same_site, is_short)
+    }
+}
+
+/// Clusters the pairs of the result in `directory` whose similarity reaches stricter `thresholds`;
 /// `cluster` overrides how. Writes to `options.output`, which may be the same directory.
 ///
 /// ```
@@ -52,22 +148,13 @@ use crate::work_dir::WorkDir;
 /// When the directory is not a result, the threshold is below that of the result, or files are gone.
 pub fn recluster(
     directory: &Path,
-    threshold: f64,
+    thresholds: impl Into<Thresholds>,
     cluster: Option<ClusterMode>,
     options: &RunOptions,
     observer: &dyn Observer,
 ) -> Result<Outcome> {
     let stored = stored::summary(directory)?;
-    if !(threshold > 0.0 && threshold <= 1.0) {
-        return Err(Error::invalid("threshold", threshold, "must be a similarity above 0 and at most 1"));
-    }
-    let own = stored.config.method.threshold();
-    if stored.config.method.has_similarity_threshold() && threshold < own {
-        let expected = format!(
-            "is below {own}, the threshold of this result: looser pairs were not verified; run the whole job again"
-        );
-        return Err(Error::invalid("threshold", threshold, expected));
-    }
+    let stricter = Stricter::new(thresholds.into(), &stored.config)?;
     let mut config = stored.config.clone();
     config.groups.cluster = cluster.unwrap_or(config.groups.cluster);
     let options = RunOptions { jsonl: directory.join(files::CLUSTERS.jsonl).exists(), ..options.clone() };
@@ -77,17 +164,18 @@ pub fn recluster(
         let loaded = stored::pages(directory, work.path(), limit)?;
         let sources = sources(&loaded, &stored)?;
         let corpus = config.corpus(sources);
-        // Chains are compared again, with the same weights.
-        let stats = if config.corpus_needs().any() && config.groups.cluster == ClusterMode::Components {
-            Some(Arc::new(corpus_stats::count(&config, &corpus, options.threads, observer)?))
-        } else {
-            None
-        };
-        let plan = config.plan_with(stats);
+        // Chains are compared again, with the same weights, and without the same frames.
+        let needs = config.corpus_needs();
+        let mut stats = CorpusStats::default();
+        if (needs.rarity || needs.antecedents) && config.groups.cluster == ClusterMode::Components {
+            stats = corpus_stats::count(&config, &corpus, options.threads, observer)?;
+        }
+        stats.frames = loaded.frames.clone();
+        let plan = config.plan_with(Some(Arc::new(stats)));
         let resources = Resources::start();
         let run =
             Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources, against: None };
-        cluster_again(run, directory, threshold, &stored, loaded, &corpus)
+        cluster_again(run, directory, &stricter, &stored, loaded, &corpus)
     })?;
     work.publish()?;
     Ok(outcome)
@@ -96,7 +184,7 @@ pub fn recluster(
 fn cluster_again(
     mut run: Run<'_>,
     directory: &Path,
-    threshold: f64,
+    stricter: &Stricter,
     stored: &StoredSummary,
     loaded: StoredPages,
     corpus: &Corpus,
@@ -110,16 +198,19 @@ fn cluster_again(
     let (pairs, weaker): (Vec<_>, Vec<_>) = ids
         .pairs(directory, files::PAIRS)?
         .into_iter()
-        .partition(|pair| run.plan.decision.reaches(pair.similarity, threshold));
+        .partition(|pair| run.plan.decision.reaches(pair.similarity, stricter.least(pair, &pages)));
     let mut near_misses = ids.pairs(directory, files::NEAR_MISSES)?;
     near_misses.extend(weaker);
-    near_misses.retain(|pair| pair.similarity >= threshold * (1.0 - NEAR_MISS_SHARE));
+    near_misses.retain(|pair| pair.similarity >= stricter.least(pair, &pages) * (1.0 - NEAR_MISS_SHARE));
     near_misses.sort_by_key(|pair| (pair.left, pair.right));
-    let verified = Verified { pairs, near_misses, compared: stored.compared_pairs, capped: Vec::new() };
+    let mut verified = Verified { pairs, near_misses, compared: stored.compared_pairs, capped: Vec::new() };
 
     let groups = run.stage(Stage::Cluster, 0, |run| {
         let order = in_rank_order(&sets, &rank);
-        run.group(corpus, &pages, &sets, &order, &verified.pairs, Some(threshold))
+        let threshold = Some(stricter.threshold);
+        let mut groups = run.group((corpus, None), &pages, &sets, &order, &verified.pairs, threshold)?;
+        run.add_page_similarities((corpus, None), &pages, &mut verified, &mut groups.fates)?;
+        Ok(groups)
     })?;
     // A stricter threshold gives no page another counterpart: it keeps its own, or is kept.
     let against_names = ids.against_names(directory)?;
@@ -146,7 +237,8 @@ fn cluster_again(
         source_count: stored.sources,
         source_bytes: stored.source_bytes,
         earlier: Some(Earlier {
-            threshold,
+            threshold: stricter.threshold,
+            rule: stricter.rule.clone(),
             files: stored.files.clone(),
             capped_buckets: stored.capped_buckets,
             capped: stored.capped.clone(),

@@ -7,6 +7,8 @@ use crate::plan::{Plan, Search};
 pub struct ColumnLayout {
     /// Band keys, the first columns.
     pub bands: usize,
+    /// Band keys that only stories have; 0 for all others.
+    pub story_bands: usize,
     /// Words of bits, the columns behind them.
     pub bits: usize,
     /// Whether the site follows.
@@ -19,13 +21,19 @@ impl ColumnLayout {
     /// Columns in all.
     #[must_use]
     pub fn columns(self) -> usize {
-        self.bands + self.bits + usize::from(self.site) + usize::from(self.group)
+        self.bands + self.story_bands + self.bits + usize::from(self.site) + usize::from(self.group)
+    }
+
+    /// The first column of bits.
+    #[must_use]
+    pub fn first_bits(self) -> usize {
+        self.bands + self.story_bands
     }
 
     /// The column of the site.
     #[must_use]
     pub fn site_column(self) -> Option<usize> {
-        self.site.then_some(self.bands + self.bits)
+        self.site.then_some(self.first_bits() + self.bits)
     }
 
     /// The column of the group.
@@ -47,6 +55,7 @@ impl Plan {
             Search::BandsAndBits(_) => (bands, bits),
             Search::Features { .. } => (0, 0),
         };
-        ColumnLayout { bands, bits, site: self.sketch.site, group: self.pairs.within.is_some() }
+        let story_bands = if bands > 0 { self.sketch.story_bands.map_or(0, |bands| bands.bands) } else { 0 };
+        ColumnLayout { bands, story_bands, bits, site: self.sketch.site, group: self.pairs.within.is_some() }
     }
 }

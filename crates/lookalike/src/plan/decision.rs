@@ -16,6 +16,8 @@ pub enum Verdict {
     Rejected,
 }
 
+/// Words from which on a story is long enough for what its site puts into every page not to decide.
+pub const SHORT_STORY_WORDS: u32 = 100;
 /// How far below the threshold a rejected pair is still reported, as a share of the threshold.
 pub const NEAR_MISS_SHARE: f64 = 2.0 / 7.0;
 /// How many equal bits too few of a projection.
@@ -68,6 +70,8 @@ pub enum Decision {
         within: f64,
         /// The threshold between sites.
         between: f64,
+        /// The threshold where one of them has fewer than [`SHORT_STORY_WORDS`].
+        short: f64,
     },
     /// Differing bits, at most.
     Distance {
@@ -91,6 +95,8 @@ pub struct Evidence {
     pub same_site: bool,
     /// Whether both are on a site.
     pub have_sites: bool,
+    /// Whether one of them has fewer than [`SHORT_STORY_WORDS`].
+    pub is_short: bool,
 }
 
 impl Decision {
@@ -111,9 +117,10 @@ impl Decision {
         };
         match self {
             Decision::Similarity { threshold, .. } => at_or_above(threshold),
-            Decision::Stories { text, .. } if !found.have_sites => at_or_above(text),
-            Decision::Stories { within, .. } if found.same_site => at_or_above(within),
-            Decision::Stories { between, .. } => at_or_above(between),
+            Decision::Stories { .. } => {
+                let same_site = found.have_sites.then_some(found.same_site);
+                at_or_above(self.story_threshold(same_site, found.is_short))
+            }
             Decision::Agreement { agree } => at_least(found.agreeing, agree, 1),
             Decision::EqualBits { least } => at_least(found.equal_bits, least, NEAR_MISS_BITS),
             Decision::Both { agree, least } => both(agree, least),
@@ -124,6 +131,20 @@ impl Decision {
                 differing if differing <= radius + NEAR_MISS_DISTANCE => Verdict::NearMiss,
                 _ => Verdict::Rejected,
             },
+        }
+    }
+
+    /// The similarity from which two stories are near-duplicates. `same_site` says whether they are on one site, if both
+    /// are compared without their frames.
+    #[must_use]
+    pub fn story_threshold(self, same_site: Option<bool>, is_short: bool) -> f64 {
+        match (self, same_site) {
+            (Decision::Stories { text, .. }, None) => text,
+            (Decision::Stories { within, between, short, .. }, Some(is_same)) => {
+                let least = if is_same { within } else { between };
+                if is_short { least.max(short) } else { least }
+            }
+            _ => self.least_nearness(),
         }
     }
 
@@ -139,8 +160,11 @@ impl Decision {
     #[must_use]
     pub fn nearness(self, pair: &ScoredPair, same_site: bool) -> f64 {
         match self {
-            // The sites of stories are not stored; one threshold serves for all.
-            Decision::Similarity { .. } | Decision::Stories { .. } => pair.similarity,
+            // As if all thresholds moved together.
+            Decision::Stories { text, .. } => {
+                pair.similarity * text / self.story_threshold(pair.same_site, pair.is_short)
+            }
+            Decision::Similarity { .. } => pair.similarity,
             Decision::Agreement { .. } | Decision::EqualBits { .. } | Decision::Both { .. } => pair.score,
             Decision::BySite { same, other, .. } if same_site => pair.score + f64::from(other) - f64::from(same),
             Decision::BySite { .. } => pair.score,
@@ -153,7 +177,7 @@ impl Decision {
     pub fn least_nearness(self) -> f64 {
         match self {
             Decision::Similarity { threshold, .. } => threshold,
-            Decision::Stories { text, within, between } => text.min(within).min(between),
+            Decision::Stories { text, .. } => text,
             Decision::Agreement { agree } => f64::from(agree),
             Decision::EqualBits { least } | Decision::Both { least, .. } => f64::from(least),
             Decision::BySite { other, .. } => f64::from(other),
@@ -280,7 +304,7 @@ mod tests {
     use super::*;
     use crate::page::PageId;
 
-    const DECISIONS: [Decision; 7] = [
+    const DECISIONS: [Decision; 8] = [
         Decision::Similarity { threshold: 0.5, strictly: false },
         Decision::Similarity { threshold: 0.5, strictly: true },
         Decision::Agreement { agree: 3 },
@@ -288,22 +312,39 @@ mod tests {
         Decision::Both { agree: 3, least: 20 },
         Decision::BySite { agree: 3, same: 17, other: 20 },
         Decision::Distance { radius: 3 },
+        Decision::Stories { text: 0.7, within: 0.5, between: 0.4, short: 0.6 },
     ];
 
     #[test]
     fn stories_on_one_site_must_have_more_in_common() {
-        let decision = Decision::Stories { text: 0.7, within: 0.5, between: 0.35 };
-        let verdict = |similarity: f64, have_sites: bool, same_site: bool| {
-            let (agreeing, equal_bits, differing_bits) = (0, 0, 0);
-            let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site, have_sites };
-            decision.verdict(&evidence)
+        let decision = Decision::Stories { text: 0.7, within: 0.5, between: 0.4, short: 0.6 };
+        let verdict = |similarity: f64, have_sites: bool, same_site: bool, is_short: bool| {
+            let found = Evidence { similarity, have_sites, same_site, is_short, ..NOTHING };
+            decision.verdict(&found)
         };
-        for (least, have_sites, same_site) in [(0.7, false, false), (0.5, true, true), (0.35, true, false)] {
-            assert_eq!(verdict(least, have_sites, same_site), Verdict::Accepted);
-            assert_eq!(verdict(least - 0.01, have_sites, same_site), Verdict::NearMiss);
-            assert_eq!(verdict(least * 0.7, have_sites, same_site), Verdict::Rejected);
+        for (least, have_sites, same_site, is_short) in [
+            (0.7, false, false, false),
+            (0.7, false, false, true),
+            (0.5, true, true, false),
+            (0.4, true, false, false),
+            (0.6, true, true, true),
+            (0.6, true, false, true),
+        ] {
+            assert_eq!(verdict(least, have_sites, same_site, is_short), Verdict::Accepted);
+            assert_eq!(verdict(least - 0.01, have_sites, same_site, is_short), Verdict::NearMiss);
+            assert_eq!(verdict(least * 0.7, have_sites, same_site, is_short), Verdict::Rejected);
         }
     }
+
+    const NOTHING: Evidence = Evidence {
+        similarity: 0.0,
+        agreeing: 6,
+        equal_bits: 0,
+        differing_bits: 64,
+        same_site: false,
+        have_sites: false,
+        is_short: false,
+    };
 
     /// A decision made again from a stored pair is the decision that was made on the evidence.
     #[test]
@@ -316,10 +357,11 @@ mod tests {
                     let (equal_bits, differing_bits) = (step, 32 - step);
                     // Whatever else a pair needs it has: only the threshold moves.
                     let agreeing = if matches!(decision, Decision::Agreement { .. }) { step } else { 6 };
-                    let have_sites = same_site;
-                    let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site, have_sites };
+                    let (have_sites, is_short) = (step % 3 > 0, step % 2 == 0);
+                    let found = Evidence { similarity, agreeing, equal_bits, differing_bits, ..NOTHING };
+                    let evidence = Evidence { same_site, have_sites, is_short, ..found };
                     let score = match decision {
-                        Decision::Similarity { .. } => similarity,
+                        Decision::Similarity { .. } | Decision::Stories { .. } => similarity,
                         Decision::Agreement { .. } => f64::from(agreeing),
                         Decision::Distance { .. } => f64::from(differing_bits),
                         _ => f64::from(equal_bits),
@@ -332,6 +374,9 @@ mod tests {
                         right_in_left: similarity,
                         score,
                         estimate: similarity,
+                        page_similarity: None,
+                        same_site: have_sites.then_some(same_site),
+                        is_short,
                     };
                     let again = decision.still_accepts(decision.nearness(&pair, same_site));
                     assert_eq!(again, decision.verdict(&evidence) == Verdict::Accepted, "{decision:?} {evidence:?}");
@@ -342,8 +387,7 @@ mod tests {
 
     #[test]
     fn near_misses_lie_just_outside() {
-        let (same_site, have_sites) = (false, false);
-        let none = Evidence { similarity: 0.0, agreeing: 6, equal_bits: 0, differing_bits: 64, same_site, have_sites };
+        let none = NOTHING;
         let at = |decision: Decision, found: Evidence| decision.verdict(&found);
         assert_eq!(at(DECISIONS[0], Evidence { similarity: 0.36, ..none }), Verdict::NearMiss);
         assert_eq!(at(DECISIONS[0], Evidence { similarity: 0.35, ..none }), Verdict::Rejected);

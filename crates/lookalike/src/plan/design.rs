@@ -524,7 +524,7 @@ mod tests {
         let (everyone, near) = (|_: PageId| true, |a: PageId, b: PageId| distance(a, b) <= most);
         let mut join = BandJoin::new(&everyone, Some(&near), rows.len());
         for (number, table) in design.tables().iter().enumerate() {
-            join.add(number, rows.iter().map(|row| table.key(|at| row[at])));
+            join.add(number, rows.iter().map(|row| table.key(|at| row[at])).zip(PageId::counting()));
         }
         let pages = || PageId::first(rows.len());
         let expected: Vec<(PageId, PageId)> = pages()

@@ -26,8 +26,8 @@ use crate::feature::chunk::Chunker;
 use crate::feature::spot::Spots;
 use crate::names::named;
 use crate::page::{PageId, ScoredPair};
-use crate::text::TextOptions;
 use crate::text::language::Lang;
+use crate::text::{Scope, TextOptions};
 use design::Design;
 use layout::Layout;
 
@@ -62,6 +62,8 @@ pub struct Plan {
     pub seed: u64,
     /// Why the bands are what they are, where they were chosen.
     pub layout: Option<Layout>,
+    /// The same of the bands of stories.
+    pub story_layout: Option<Layout>,
     /// What was counted in the corpus, where the method asks for that.
     pub corpus: Option<Arc<CorpusStats>>,
 }
@@ -183,6 +185,7 @@ impl Plan {
             pairs: PairConfig::default(),
             seed: 0,
             layout: None,
+            story_layout: None,
             corpus: None,
         }
     }
@@ -191,6 +194,13 @@ impl Plan {
     #[must_use]
     pub fn with_corpus(self, corpus: Option<Arc<CorpusStats>>) -> Plan {
         Plan { corpus, ..self }
+    }
+
+    /// A plan that compares all that pages show, by the same features and without sketches.
+    #[must_use]
+    pub(crate) fn of_whole_pages(&self) -> Plan {
+        let text = TextOptions { scope: Scope::Page, ..self.text };
+        Plan { text, sketch: SketchPlan::default(), ..self.clone() }
     }
 
     /// Whether every page's features are kept from the first reading on.
@@ -220,6 +230,21 @@ impl Plan {
             }
             _ => true,
         }
+    }
+
+    /// Whether pages with so many features can be near-duplicates, or close to it, whatever the features are.
+    #[must_use]
+    pub fn can_be_close(&self, left: u64, right: u64) -> bool {
+        let by_similarity = matches!(self.decision, Decision::Similarity { .. } | Decision::Stories { .. });
+        if !by_similarity || self.measure != Measure::Jaccard || self.is_weighted() {
+            return true;
+        }
+        let least = match self.decision {
+            Decision::Stories { text, within, between, .. } => text.min(within).min(between),
+            other => other.least_nearness(),
+        };
+        let least = least * (1.0 - NEAR_MISS_SHARE);
+        left.min(right) as f64 >= least * left.max(right) as f64
     }
 
     /// Whether features have weights that are not all 1.

@@ -10,6 +10,8 @@ use crate::sketch::supershingle::Bands;
 pub struct SketchPlan {
     /// Min-values of the features, and how they are grouped.
     pub min_values: Option<(MinHasher, Bands)>,
+    /// How those of stories are grouped once more, to find what is less alike.
+    pub story_bands: Option<Bands>,
     /// A projection of the tokens, or of the features where those are longer than a token.
     pub projection: Option<Projection>,
     /// A SimHash fingerprint of the features.
@@ -18,6 +20,8 @@ pub struct SketchPlan {
     pub filter: Option<FilterPlan>,
     /// The site.
     pub site: bool,
+    /// The number of words.
+    pub length: bool,
 }
 
 impl SketchPlan {
@@ -25,6 +29,11 @@ impl SketchPlan {
     #[must_use]
     pub fn bands(&self) -> Option<Bands> {
         self.min_values.as_ref().map(|(_, bands)| *bands)
+    }
+
+    /// Min-values.
+    fn functions(&self) -> usize {
+        self.min_values.as_ref().map_or(0, |(hasher, _)| hasher.functions())
     }
 
     /// Bits that are compared place by place, as a projection or a fingerprint.
@@ -42,9 +51,9 @@ impl SketchPlan {
     /// 32-bit words in all.
     #[must_use]
     pub fn words(&self) -> usize {
-        let min_values = self.min_values.as_ref().map_or(0, |(hasher, _)| hasher.functions());
+        let min_values = self.functions();
         let filter = self.filter.map_or(0, FilterPlan::words);
-        min_values + self.bit_words() + filter + if self.site { 2 } else { 0 }
+        min_values + self.bit_words() + filter + if self.site { 2 } else { 0 } + usize::from(self.length)
     }
 
     /// The parts of a sketch.
@@ -57,10 +66,11 @@ impl SketchPlan {
             part
         };
         SketchParts {
-            min_values: take(self.min_values.as_ref().map_or(0, |(hasher, _)| hasher.functions())),
+            min_values: take(self.functions()),
             bits: take(self.bit_words()),
             filter: take(self.filter.map_or(0, FilterPlan::words)),
             site: take(if self.site { 2 } else { 0 }),
+            words: take(usize::from(self.length)),
         }
     }
 }
@@ -76,4 +86,6 @@ pub struct SketchParts<'a> {
     pub filter: &'a [u32],
     /// Hash of the site, 0 where there is none.
     pub site: &'a [u32],
+    /// The number of words.
+    pub words: &'a [u32],
 }

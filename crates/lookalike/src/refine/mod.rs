@@ -19,7 +19,7 @@ use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::config::{ClusterMode, Config, Method};
+use crate::config::{ClusterMode, Config, Method, Scope};
 use crate::error::{Error, Result};
 use crate::page::RawPage;
 use crate::plan::{Decision, Plan, Verdict};
@@ -133,11 +133,11 @@ impl Refiner {
     ///
     /// # Errors
     /// When the config is not valid, or needs a whole corpus.
-    pub fn new(config: Config) -> Result<Refiner> {
+    pub fn new(mut config: Config) -> Result<Refiner> {
         config.check()?;
         if config.corpus_needs().frames {
-            let reason = "story is learnt from a whole corpus, which a list of results is not; use core, main or page";
-            return Err(Error::conflict("content", reason));
+            // A list of results is not a corpus to learn frames from.
+            config.content.scope = Scope::Core;
         }
         if config.corpus_needs().any() {
             let reason = "counts in a whole corpus, which a list of results is not; use `weights` none or tf, and `antecedents` that are given";

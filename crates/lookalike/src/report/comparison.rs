@@ -7,6 +7,7 @@ use crate::error::Result;
 use crate::report::diff::differences::Differences;
 use crate::report::diff::{SideBySide, Span};
 use crate::report::render;
+use crate::text::PageBlock;
 
 /// Two pages, compared by every method.
 #[derive(Debug, Clone, Serialize)]
@@ -23,8 +24,50 @@ pub struct Comparison {
     pub differences: Differences,
     /// The same in words.
     pub difference: String,
+    /// Similarity of the whole pages, whatever of them is compared.
+    pub page_similarity: f64,
+    /// What a result says about them, if they were found in one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub verdict: Option<ResultVerdict>,
     /// What each method decides.
     pub methods: Vec<MethodDecision>,
+}
+
+/// What a result says about two of its pages.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct ResultVerdict {
+    /// The decision of its method with its settings.
+    pub decision: MethodDecision,
+    /// What became of the first page.
+    pub left: PageFate,
+    /// What became of the second.
+    pub right: PageFate,
+}
+
+/// What became of a page.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct PageFate {
+    /// Its id.
+    pub id: String,
+    /// The page that was kept in its place; itself, if it was kept.
+    pub kept_id: String,
+    /// The kind that it has in `clusters.parquet`.
+    pub kind: String,
+    /// Similarity to the kept page.
+    pub similarity: f64,
+}
+
+impl PageFate {
+    /// In words.
+    #[must_use]
+    pub fn text(&self) -> String {
+        if self.id == self.kept_id {
+            return format!("kept ({})", self.kind);
+        }
+        format!("dropped for {} ({}, {:.4})", self.kept_id, self.kind, self.similarity)
+    }
 }
 
 /// One of the pages.
@@ -40,9 +83,11 @@ pub struct ComparedPage {
     pub tokens: u32,
     /// Its language, as detected.
     pub language: Option<&'static str>,
-    /// Its text.
+    /// Its text, as far as it is compared.
     #[serde(skip)]
     pub text: String,
+    /// Blocks that are not compared.
+    pub left_out: Vec<PageBlock>,
 }
 
 /// What one method decides, and by what.

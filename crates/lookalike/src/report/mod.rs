@@ -3,6 +3,7 @@
 //! In: [`Findings`]. Out: a directory. Everything but `run.json` is the same, byte for byte,
 //! whenever the job is.
 
+pub mod blocks;
 pub mod comparison;
 pub mod diff;
 pub mod index_plots;
@@ -100,6 +101,8 @@ pub struct OutputOptions {
 pub struct Earlier {
     /// The threshold of the second clustering.
     pub threshold: f64,
+    /// What counts from then on, in words.
+    pub rule: String,
     /// Files that hold many pages each.
     pub files: Vec<SourceFile>,
     /// Crowded buckets, in total.

@@ -80,6 +80,9 @@ pub struct Summary {
     /// Why they are what they are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layout: Option<Layout>,
+    /// The same of the bands that stories have beside them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub story_layout: Option<Layout>,
     /// How bits were searched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tables: Option<TableReport>,
@@ -233,7 +236,7 @@ impl Summary {
         }
         let total = kinds.values().sum();
         let seed_pages = pages.page_count() - total;
-        let dropped = kinds["exact"] + kinds["near"] + kinds["contained"];
+        let dropped = kinds["exact"] + kinds["same_core"] + kinds["near"] + kinds["contained"];
         let sizes = findings.cluster_sizes();
         let mut capped = findings.earlier.as_ref().map_or_else(Vec::new, |earlier| earlier.capped.clone());
         for bucket in findings.verified.capped.iter().take(LISTED) {
@@ -269,6 +272,7 @@ impl Summary {
             seed_pages,
             bands: findings.plan.sketch.bands(),
             layout: findings.plan.layout,
+            story_layout: findings.plan.story_layout,
             tables: findings.earlier.as_ref().map_or_else(
                 || {
                     findings.tables.map(|(tables, distance)| TableReport {

@@ -1,6 +1,6 @@
 //! The features and sketches of the pages that are compared.
 //!
-//! In: pages, ascending, as they are read. Out: what any of them is compared by, also of two at a time. Lives in
+//! In: pages, in any order, as they are read. Out: what any of them is compared by, also of two at a time. Lives in
 //! memory up to a limit and in temporary files beyond it.
 
 use std::path::Path;
@@ -12,7 +12,10 @@ use crate::spill::{Scratch, Spill};
 
 /// The features of many pages.
 pub struct PageSets {
+    /// In the order in which they came.
     pages: Vec<PageId>,
+    /// The pages, ascending, each with its place among those above; empty if they came in this order.
+    sorted: Vec<(PageId, u32)>,
     starts: Vec<u64>,
     features: Spill<u64>,
     /// As many as features, or none at all.
@@ -41,6 +44,22 @@ impl SetBatch {
         self.ends.push((page, self.features.len(), self.sketches.len()));
     }
 
+    /// Adds the next page of another batch, of which `taken` were added before.
+    pub fn push_of(&mut self, other: &SetBatch, taken: usize, page: PageId) {
+        let (start, sketch_start) =
+            taken.checked_sub(1).map_or((0, 0), |last| (other.ends[last].1, other.ends[last].2));
+        let (_, end, sketch_end) = other.ends[taken];
+        let weights = if other.weights.is_empty() { &[] } else { &other.weights[start..end] };
+        let (features, sketch) = (&other.features[start..end], &other.sketches[sketch_start..sketch_end]);
+        self.push(page, PageSketch { features, weights, sketch });
+    }
+
+    /// The page that comes after those that were taken, if there is one.
+    #[must_use]
+    pub fn page_after(&self, taken: usize) -> Option<PageId> {
+        self.ends.get(taken).map(|row| row.0)
+    }
+
     /// Forgets all pages.
     pub fn clear(&mut self) {
         self.ends.clear();
@@ -66,6 +85,7 @@ impl PageSets {
         let eighth = limit_bytes / 8;
         PageSets {
             pages: Vec::new(),
+            sorted: Vec::new(),
             starts: vec![0],
             features: Spill::new(directory.join("page-features"), if is_weighted { eighth * 5 } else { eighth * 7 }),
             weights: Spill::new(directory.join("page-weights"), eighth * 2),
@@ -84,7 +104,7 @@ impl PageSets {
         self.sketches.reserve(pages * self.sketch_words);
     }
 
-    /// Adds pages, which must come after all before them; in the batch they are counted from `start`.
+    /// Adds pages; in the batch they are counted from `start`.
     ///
     /// # Errors
     /// When a temporary file cannot be written.
@@ -103,12 +123,11 @@ impl PageSets {
         Ok(())
     }
 
-    /// Adds a page, which must come after all before it.
+    /// Adds a page.
     ///
     /// # Errors
     /// When a temporary file cannot be written.
     pub fn push(&mut self, page: PageId, features: &[u64], weights: &[u32], sketch: &[u32]) -> Result<()> {
-        debug_assert!(self.pages.last().is_none_or(|&last| last < page));
         debug_assert_eq!(weights.len(), if self.is_weighted { features.len() } else { 0 });
         self.pages.push(page);
         self.features.append(features)?;
@@ -123,6 +142,10 @@ impl PageSets {
     /// # Errors
     /// When a temporary file cannot be written.
     pub fn finish(&mut self) -> Result<()> {
+        if !self.pages.is_sorted() {
+            self.sorted = self.pages.iter().copied().zip(0..).collect();
+            self.sorted.sort_unstable();
+        }
         self.features.finish()?;
         self.weights.finish()?;
         self.sketches.finish()
@@ -145,10 +168,20 @@ impl PageSets {
         self.starts.windows(2).map(|ends| ends[1] - ends[0])
     }
 
+    /// Features of a page.
+    ///
+    /// # Panics
+    /// If it was not pushed.
+    #[must_use]
+    pub fn feature_count_of(&self, page: PageId) -> u64 {
+        let at = self.place(page);
+        self.starts[at + 1] - self.starts[at]
+    }
+
     /// Whether a page is in here.
     #[must_use]
     pub fn contains(&self, page: PageId) -> bool {
-        self.pages.binary_search(&page).is_ok()
+        self.find(page).is_some()
     }
 
     /// Whether anything is on disk.
@@ -218,6 +251,14 @@ impl PageSets {
 
     /// Where a page is.
     fn place(&self, page: PageId) -> usize {
-        self.pages.binary_search(&page).expect("only pages that were pushed are compared")
+        self.find(page).expect("only pages that were pushed are compared")
+    }
+
+    fn find(&self, page: PageId) -> Option<usize> {
+        if self.sorted.is_empty() {
+            return self.pages.binary_search(&page).ok();
+        }
+        let at = self.sorted.binary_search_by_key(&page, |row| row.0).ok()?;
+        Some(self.sorted[at].1 as usize)
     }
 }

@@ -27,14 +27,15 @@ impl Bands {
     /// The keys of a page, in order; `bytes` is scratch space.
     pub fn keys<'a>(self, min_values: &'a [u32], bytes: &'a mut Vec<u8>) -> impl Iterator<Item = u64> + 'a {
         bytes.clear();
-        u32::encode(min_values, bytes);
+        u32::encode(&min_values[..self.functions()], bytes);
         bytes.chunks_exact(self.rows * 4).zip(0u64..).map(|(band, position)| xxh3_64_with_seed(band, position))
     }
 
     /// In how many bands two pages agree.
     #[must_use]
     pub fn agreeing(self, left: &[u32], right: &[u32]) -> u32 {
-        left.chunks_exact(self.rows).zip(right.chunks_exact(self.rows)).map(|(a, b)| u32::from(a == b)).sum()
+        let bands = left.chunks_exact(self.rows).zip(right.chunks_exact(self.rows)).take(self.bands);
+        bands.map(|(a, b)| u32::from(a == b)).sum()
     }
 
     /// The chance that pages of Jaccard similarity `s` agree in at least `agree` bands.

@@ -9,8 +9,8 @@
 use std::ops::Range;
 
 use crate::page::Token;
+use crate::text::cut::ranges;
 use crate::text::language::{FUNCTION_WORDS, Lang, language_masks};
-use crate::text::ranges;
 
 /// Words that a block of prose has at the least.
 const MIN_WORDS: usize = 12;

@@ -3,11 +3,10 @@
 use serde::Serialize;
 
 use crate::names::named;
-use crate::text::CutPage;
 use crate::text::core::CoreFinder;
-use crate::text::frames::{BlockFacts, Frames, MarkupSignature, believes_markup};
-use crate::text::html::PageText;
-use crate::text::site;
+use crate::text::cut::CutPage;
+use crate::text::frames::{BlockFacts, Frames, LEAST_LIST, believes_markup};
+use crate::text::held::HeldPage;
 
 named! {
     /// What a block of a page is.
@@ -34,6 +33,9 @@ pub struct PageBlock {
     /// Of a frame, the pages of the sample that have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pages: Option<u32>,
+    /// Of a frame, the host of these pages, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub site: Option<String>,
 }
 
 impl BlockPart {
@@ -52,31 +54,36 @@ pub(super) struct StoryParts {
 
 impl StoryParts {
     /// Without what was learnt to be frame; where nothing was learnt about pages like this one, the core. What the markup
-    /// calls aside is left out in either case.
-    pub(super) fn of(
-        page: &PageText,
-        url: Option<&str>,
-        cut: &CutPage,
-        frames: Option<&Frames>,
-        core: &mut CoreFinder,
-    ) -> StoryParts {
-        let facts = cut.blocks(page);
-        let signature = MarkupSignature::new(url.and_then(site::host).as_deref(), &page.names, &facts);
-        let (known, site) = match frames.and_then(|frames| frames.of(&signature)) {
-            Some((known, site)) => (known, Some(site)),
-            None => (Vec::new(), None),
-        };
-        let core = if known.is_empty() { core.find(&cut.tokens, &cut.block_ends) } else { None };
-        let believes_markup = believes_markup(&facts);
+    /// calls aside is left out in either case. `cut` has the page's tokens.
+    pub(super) fn of(held: &HeldPage, cut: &CutPage, frames: Option<&Frames>, core: &mut CoreFinder) -> StoryParts {
+        let facts = held.blocks();
+        let known = frames.map(|frames| frames.of(&held.signatures()));
+        let (known, site, believes) =
+            known.map_or((Vec::new(), None, None), |known| (known.frames, known.site, known.believes_markup));
+        let core = if site.is_none() { core.find(&cut.tokens, &cut.block_ends) } else { None };
+        let believes_markup = believes_markup(&facts, believes);
+        // What stands between the prose belongs to it, but for menus.
+        let place = |is_core: &dyn Fn(usize) -> bool| (0..facts.len()).find(|&number| is_core(number));
+        let first = core.and_then(|core| place(&|number| core[number]));
+        let last = core.and_then(|core| place(&|number| core[facts.len() - 1 - number])).map(|at| facts.len() - 1 - at);
+        let is_within = |number: usize| first.zip(last).is_some_and(|(first, last)| first <= number && number <= last);
+        let menus = if core.is_some() { menus(&facts) } else { Vec::new() };
+        let is_core = |number: usize| core.is_none_or(|core| core[number] || is_within(number) && !menus[number]);
         let part = |(number, block): (usize, &BlockFacts)| {
             let frame = known.iter().find_map(|frame| frame.block(block.hash));
             match frame {
                 Some(frame) => (BlockPart::Frame, Some(frame.pages())),
                 None if believes_markup && block.is_aside => (BlockPart::Aside, None),
-                None => (core.map_or(BlockPart::Compared, |core| BlockPart::of_core(core[number])), None),
+                None => (BlockPart::of_core(is_core(number)), None),
             }
         };
         let blocks = facts.iter().enumerate().map(part).collect();
         StoryParts { blocks, site }
     }
+}
+
+/// Which blocks are part of a run of links.
+fn menus(blocks: &[BlockFacts]) -> Vec<bool> {
+    let runs = blocks.chunk_by(|one, other| one.is_links == other.is_links);
+    runs.flat_map(|run| std::iter::repeat_n(run[0].is_links && run.len() >= LEAST_LIST, run.len())).collect()
 }

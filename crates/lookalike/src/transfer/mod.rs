@@ -6,7 +6,6 @@
 //! on they are near-duplicates. B is read once; the judged pages of A stay in memory.
 
 mod counterparts;
-mod frames;
 mod judged;
 mod ngrams;
 mod output;
@@ -167,10 +166,6 @@ pub(crate) struct Counterpart {
 pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Report> {
     if !(options.threshold > 0.0 && options.threshold <= 1.0) {
         return Err(Error::invalid("threshold", options.threshold, "must be above 0 and at most 1"));
-    }
-    if options.config.corpus_needs().frames {
-        let reason = "story is learnt from one corpus, and two are compared; use core, main or page";
-        return Err(Error::conflict("content", reason));
     }
     let judgments = qrels::read(&options.qrels)?;
     let same = |path: &std::path::Path| path.canonicalize().ok();

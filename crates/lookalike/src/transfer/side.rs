@@ -2,17 +2,19 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use crate::config::{Config, FingerprintConfig};
+use crate::corpus_stats;
 use crate::error::{Error, Result};
 use crate::index::pages::fingerprint;
 use crate::index::{FingerprintOrigin, Index, OpenOptions};
 use crate::observe::{Observer, Stage};
 use crate::page::{RawPage, Token};
+use crate::plan::CorpusStats;
 use crate::read::{Corpus, ReadConfig};
 use crate::sketcher::Sketcher;
-use crate::text::{PageReader, TextOptions};
-use crate::transfer::frames::Frame;
+use crate::text::{PageReader, Scope, TextOptions};
 use crate::transfer::ngrams::NgramScratch;
 use crate::transfer::urls;
 
@@ -73,9 +75,13 @@ pub(super) fn common_config(from: &Side, to: &Side, given: &Config) -> Result<Co
             ));
         }
     };
-    FingerprintConfig::of_config(&config)
-        .ok_or_else(|| Error::invalid("method", config.method.name(), "must be simhash: fingerprints are compared"))?
-        .check()?;
+    let mut fingerprints = FingerprintConfig::of_config(&config)
+        .ok_or_else(|| Error::invalid("method", config.method.name(), "must be simhash: fingerprints are compared"))?;
+    if config.corpus_needs().frames {
+        // They are learnt from the pages of each side.
+        fingerprints.content.scope = Scope::Core;
+    }
+    fingerprints.check()?;
     Ok(config)
 }
 
@@ -87,7 +93,6 @@ pub(super) fn url_in_id(id: &str) -> Option<&str> {
 /// What one thread needs to describe pages.
 pub(super) struct PageWorker<'a> {
     corpus: &'a Corpus,
-    frame: &'a Frame,
     sketcher: Sketcher,
     reader: PageReader,
     pub(super) scratch: NgramScratch,
@@ -113,7 +118,7 @@ impl PageWorker<'_> {
 
     /// The words by which a page is compared.
     pub(super) fn tokens(&mut self, page: &RawPage<'_>) -> Vec<Token> {
-        self.frame.without(page, &mut self.reader)
+        self.reader.read(page).tokens.to_vec()
     }
 }
 
@@ -138,16 +143,22 @@ impl PageFiles {
         mut collect: impl FnMut(Made),
     ) -> Result<ReadCounts> {
         let corpus = &self.corpus;
-        let plan = config.plan();
-        let frame = Frame::find(corpus, config, threads)?;
+        // Each corpus has frames of its own, unless those of an index are known.
+        let stats = if config.corpus_needs().frames {
+            let frames = corpus_stats::learn_frames(config.content.text_options(), corpus, threads, observer)?;
+            Some(Arc::new(CorpusStats { frames: Some(Arc::new(frames)), ..CorpusStats::default() }))
+        } else {
+            None
+        };
+        let plan = config.plan_with(stats);
+        let frames = plan.corpus.as_ref().and_then(|corpus| corpus.frames.clone());
         let options = TextOptions { words: false, blocks: true, ..plan.text };
         observer.start(Stage::Read, corpus.bytes());
         let scanned = corpus.scan().threads(threads).observed_by(observer).without_revisits().for_each_batch(
             || PageWorker {
                 corpus,
-                frame: &frame,
                 sketcher: Sketcher::of_plan(&plan),
-                reader: PageReader::new(options),
+                reader: PageReader::new(options).without(frames.clone()),
                 scratch: NgramScratch::default(),
             },
             |worker, records| {

@@ -51,6 +51,8 @@ fn pages(corpus: &Corpus, wanted: Option<&Wanted>, mut table: Option<&mut PageTa
                 length,
                 tokens,
                 identity,
+                text_hash: 0,
+                scope: None,
                 rank_key,
                 strings,
             })?;

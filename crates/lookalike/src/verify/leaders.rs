@@ -108,8 +108,11 @@ pub fn compare(
             if !is_wanted(leader, member) {
                 continue;
             }
-            let (pair, verdict) = verify::compare(sets, leader, member, plan, scratch)?;
             compared += 1;
+            if !plan.can_be_close(sets.feature_count_of(leader), own.len() as u64) {
+                continue;
+            }
+            let (pair, verdict) = verify::compare(sets, leader, member, plan, scratch)?;
             match verdict {
                 Verdict::Accepted => {
                     // A member that merely contains the leader still has to stand for itself.
@@ -137,8 +140,14 @@ pub fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::Config;
+    use crate::config::{Config, Scope};
     use std::collections::BTreeSet;
+
+    fn plan() -> Plan {
+        let mut config = Config::default();
+        config.content.scope = Scope::Page;
+        config.plan()
+    }
 
     /// Pages 0..n, each with the shingles its group has and a few of its own.
     fn sets(groups: &[u64], directory: &std::path::Path, plan: &Plan) -> PageSets {
@@ -159,7 +168,7 @@ mod tests {
     #[test]
     fn members_match_the_best_ranked_of_their_group() {
         let directory = tempfile::tempdir().unwrap();
-        let plan = Config::default().plan();
+        let plan = plan();
         let groups: Vec<u64> = (0..300).map(|page| page % 3).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 4, members: PageId::first(300).collect() };
@@ -181,7 +190,7 @@ mod tests {
     #[test]
     fn more_families_than_comparisons_are_all_found() {
         let directory = tempfile::tempdir().unwrap();
-        let plan = Config::default().plan();
+        let plan = plan();
         let groups: Vec<u64> = (0..1200).map(|page| page % 300).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: PageId::first(1200).collect() };
@@ -193,7 +202,7 @@ mod tests {
     #[test]
     fn a_crowd_of_strangers_costs_at_most_64_comparisons_per_member() {
         let directory = tempfile::tempdir().unwrap();
-        let plan = Config::default().plan();
+        let plan = plan();
         let groups: Vec<u64> = (0..500).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: PageId::first(500).collect() };

@@ -58,6 +58,9 @@ pub fn compare(
         right_in_left: scored.right_in_left,
         score: scored.score,
         estimate: scored.estimate,
+        page_similarity: None,
+        same_site: scored.same_site,
+        is_short: scored.is_short,
     };
     Ok((pair, scored.verdict))
 }
@@ -80,6 +83,9 @@ pub fn verify(
         .map_init(PairScratch::default, |scratch, pairs| {
             let mut found = Vec::new();
             for &(left, right) in pairs {
+                if !plan.can_be_close(sets.feature_count_of(left), sets.feature_count_of(right)) {
+                    continue;
+                }
                 let (pair, verdict) = compare(sets, left, right, plan, scratch)?;
                 if verdict != Verdict::Rejected {
                     found.push((pair, verdict));

@@ -1,6 +1,6 @@
 //! Two pages' features and sketches → what they have in common, and what the method says to it.
 
-use crate::plan::decision::Evidence;
+use crate::plan::decision::{Evidence, SHORT_STORY_WORDS};
 use crate::plan::{Decision, Measure, Plan, Verdict};
 use crate::sketch::PageSketch;
 use crate::sketch::bloom::SharedBits;
@@ -24,6 +24,10 @@ pub struct Score {
     pub estimate: f64,
     /// Equal bands or supershingles, where there are any.
     pub agreeing: u32,
+    /// Whether both are on the same site, where that decides.
+    pub same_site: Option<bool>,
+    /// Whether one of them is short, where that decides.
+    pub is_short: bool,
     /// The decision.
     pub verdict: Verdict,
 }
@@ -42,6 +46,8 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
             score,
             estimate: 0.0,
             agreeing: 0,
+            same_site: None,
+            is_short: false,
             verdict,
         };
     }
@@ -57,7 +63,8 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
     let have_sites = has_site(l.site) && has_site(r.site);
     let same_site = have_sites && l.site == r.site;
     let (similarity, equal_bits, differing_bits) = (overlap.similarity, equal, differing);
-    let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site, have_sites };
+    let is_short = l.words.iter().chain(r.words).any(|&words| words < SHORT_STORY_WORDS);
+    let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site, have_sites, is_short };
     let verdict = plan.decision.verdict(&evidence);
     let (score, estimate) = match plan.decision {
         Decision::Similarity { .. } | Decision::Stories { .. } => {
@@ -83,6 +90,8 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
         score,
         estimate,
         agreeing,
+        same_site: have_sites.then_some(same_site),
+        is_short,
         verdict,
     }
 }

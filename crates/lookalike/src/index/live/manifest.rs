@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{Config, ConfigV1, FingerprintConfig, PairConfig, ReadConfig};
 use crate::error::{Error, Result};
+use crate::index::live::frames::is_frames;
 use crate::index::live::state::StoreState;
 use crate::index::live::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
 use crate::index::segment::TableCodec;
@@ -281,7 +282,8 @@ impl Manifest {
         let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
-            if name == NEW || segment_number(&name).is_some() && !self.segments.contains(&name) {
+            let is_old_frame = is_frames(&name) && self.config.frames_file().as_ref() != Some(&name);
+            if name == NEW || is_old_frame || segment_number(&name).is_some() && !self.segments.contains(&name) {
                 std::fs::remove_file(entry.path()).map_err(Error::io(&entry.path(), "remove"))?;
             }
         }
@@ -301,7 +303,9 @@ pub(crate) fn clear_building(directory: &Path) -> Result<()> {
 
 /// Whether a file of this name belongs to an index.
 pub(crate) fn belongs_to_index(name: &str) -> bool {
-    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK].contains(&name) || segment_number(name).is_some()
+    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK].contains(&name)
+        || segment_number(name).is_some()
+        || is_frames(name)
 }
 
 /// The name of a segment.

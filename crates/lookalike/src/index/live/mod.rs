@@ -7,6 +7,7 @@
 mod background;
 mod bulk;
 mod changes;
+mod frames;
 pub(crate) mod manifest;
 mod merge;
 mod open;

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
+use crate::index::live::frames::{read_frames, write_frames};
 use crate::index::live::manifest::{IndexConfig, Manifest, belongs_to_index, clear_building, sync_directory};
 use crate::index::live::state::{IndexState, StoreState};
 use crate::index::live::{Access, Index, LOCK, Numbers};
@@ -52,6 +53,7 @@ impl Index {
             let reason = "the directory holds other things; choose another, or use `force` (they stay)";
             return Err(Error::bad_input(directory, reason));
         }
+        write_frames(directory, &config)?;
         // An index that is there stays until the first segment of the new one is written.
         let mut manifest = Manifest::new(config);
         manifest.next = manifest.free_number(directory);
@@ -127,11 +129,12 @@ impl Index {
 
     fn load(
         directory: &Path,
-        manifest: Manifest,
+        mut manifest: Manifest,
         store: StoreState,
         access: Access,
         options: OpenOptions,
     ) -> Result<Index> {
+        read_frames(directory, &mut manifest.config)?;
         if options.write {
             clear_building(directory)?;
         }

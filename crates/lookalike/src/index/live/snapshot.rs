@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::index::live::Index;
+use crate::index::live::frames::write_frames;
 use crate::index::live::manifest::Manifest;
 use crate::index::live::state::IndexState;
 
@@ -33,6 +34,7 @@ impl IndexSnapshot {
                 File::open(&to).and_then(|file| file.sync_all()).map_err(Error::io(&to, "write"))?;
             }
         }
+        write_frames(directory, &self.manifest.config)?;
         self.manifest.write(directory)
     }
 }

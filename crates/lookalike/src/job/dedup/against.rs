@@ -94,7 +94,8 @@ impl Against {
 
     fn open_index(path: &Path, config: &Config) -> Result<Against> {
         let index = Index::open(path, OpenOptions::default())?;
-        let complaint = match (&index.config().fingerprints, FingerprintConfig::of_config(config)) {
+        let ours = FingerprintConfig::of_config(&Against::adopt_frames(&index, config));
+        let complaint = match (&index.config().fingerprints, ours) {
             (_, None) => Some("an index holds fingerprints: use `method` simhash, or name a result".to_owned()),
             (FingerprintOrigin::Given, _) => {
                 Some("its fingerprints come from elsewhere, so those of pages do not fit".to_owned())
@@ -107,6 +108,25 @@ impl Against {
             return Err(Error::conflict("against", format!("{}: {complaint}", path.display())));
         }
         Ok(Against::Index(Box::new(index), path.to_string_lossy().into_owned()))
+    }
+
+    /// The config with the frames that the fingerprints of an index leave out, where frames would be learnt.
+    fn adopt_frames(index: &Index, config: &Config) -> Config {
+        let mut config = config.clone();
+        if let FingerprintOrigin::Pages(pages) = &index.config().fingerprints
+            && config.corpus_needs().frames
+        {
+            config.content.frames.clone_from(&pages.content.frames);
+        }
+        config
+    }
+
+    /// The config that pages are read with beside this corpus.
+    pub(super) fn config(this: Option<&Against>, config: &Config) -> Config {
+        match this.and_then(Against::index) {
+            Some(index) => Against::adopt_frames(index, config),
+            None => config.clone(),
+        }
     }
 
     /// The sources that are read behind the input.
@@ -187,6 +207,9 @@ impl IndexMatch {
             right_in_left: similarity,
             score: f64::from(self.distance),
             estimate: similarity,
+            page_similarity: None,
+            same_site: None,
+            is_short: false,
         }
     }
 }

@@ -8,6 +8,7 @@ use crate::cluster::identity::IdentitySets;
 use crate::cluster::{ClusterMode, Direction, Fate, Link, components, fates, star};
 use crate::error::Result;
 use crate::job::dedup::Run;
+use crate::job::dedup::held_pages::HeldPages;
 use crate::page::{PageId, PageVec, ScoredPair};
 use crate::page_table::PageTable;
 use crate::plan::Verdict;
@@ -79,7 +80,7 @@ impl Run<'_> {
     /// Groups by verified pairs; those count from `threshold` on, where it is not the method's own.
     pub(crate) fn group(
         &self,
-        corpus: &Corpus,
+        (corpus, held): (&Corpus, Option<&HeldPages>),
         pages: &PageTable,
         sets: &IdentitySets,
         order: &[PageId],
@@ -91,10 +92,12 @@ impl Run<'_> {
             ClusterMode::Star => star::stars(pages.len(), order, pairs, direction, self.plan.guess).0,
             ClusterMode::Components => {
                 let chosen = components::assign(order, &mut Components::of(&sets.first, pairs), pages.len());
-                self.link_chains((corpus, pages), order, &chosen, pairs, direction)?
+                self.link_chains((corpus, held), pages, order, &chosen, pairs, direction)?
             }
         };
-        let fates = fates(sets, &chosen, &pages.tokens, self.config.pairs.min_tokens);
+        // Results of the first version do not say it.
+        let is_same_text = |left: PageId, right: PageId| pages.text_hash[left] == pages.text_hash[right];
+        let fates = fates(sets, &chosen, &pages.tokens, self.config.pairs.min_tokens, &is_same_text);
         Ok(Groups { fates, component: smallest_ids(pages, sets, pairs)? })
     }
 
@@ -102,7 +105,8 @@ impl Run<'_> {
     /// with it now.
     fn link_chains(
         &self,
-        (corpus, pages): (&Corpus, &PageTable),
+        reading: (&Corpus, Option<&HeldPages>),
+        pages: &PageTable,
         order: &[PageId],
         chosen: &PageVec<PageId>,
         pairs: &[ScoredPair],
@@ -120,7 +124,7 @@ impl Run<'_> {
         let mut needed: Vec<PageId> = unknown.iter().flat_map(|&(page, kept)| [page, kept]).collect();
         needed.sort_unstable();
         needed.dedup();
-        let page_sets = self.page_sets(corpus, pages, &needed)?;
+        let page_sets = self.page_sets(reading, pages, &needed, self.plan)?;
         let mut assigned = PageVec::from_fn(pages.len(), Link::to_itself);
         let mut scratch = PairScratch::default();
         for &page in order {

@@ -3,7 +3,7 @@
 //!
 //! A file a unit, `read-0000`, … in the work directory: batches, each with its length and a checksum,
 //! and at the end a mark that the unit is whole. `read-key` says which job they belong to. A job of one
-//! unit writes none.
+//! unit writes none, unless its pages have to wait until frames are known.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -21,7 +21,7 @@ use crate::work_dir::{READ_KEY, READ_PREFIX};
 
 /// What a file holds, one after the other.
 #[derive(Serialize, Deserialize)]
-enum Entry<B> {
+pub(super) enum Entry<B> {
     Batch(B),
     End(UnitEnd),
 }
@@ -33,19 +33,20 @@ pub(super) struct Checkpoints {
     is_used: bool,
     open: HashMap<usize, BufWriter<File>>,
     ends: HashMap<usize, UnitEnd>,
+    key: String,
 }
 
 impl Checkpoints {
     /// Takes over what an earlier run has left, if that is wanted and it was the same job.
     pub(super) fn open(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> Result<Checkpoints> {
         let directory = run.work.path().to_path_buf();
-        let mut checkpoints =
-            Checkpoints { directory, is_used: units.len() > 1, open: HashMap::new(), ends: HashMap::new() };
         let key = key(run, corpus, units);
+        let (open, ends) = (HashMap::new(), HashMap::new());
+        let mut checkpoints = Checkpoints { directory, is_used: false, open, ends, key };
         let path = checkpoints.directory.join(READ_KEY);
         if run.options.resume && path.exists() {
             let known = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
-            if known != key {
+            if known != checkpoints.key {
                 let reason = format!(
                     "{} holds the work of another job: other options, another version, or files that have changed since; run without `resume` to start over",
                     checkpoints.directory.display()
@@ -59,11 +60,22 @@ impl Checkpoints {
                 }
             }
         }
-        if checkpoints.is_used {
-            fs::write(&path, key).map_err(Error::io(&path, "write"))?;
-            run.work.keep_for_resuming();
+        if units.len() > 1 || !checkpoints.ends.is_empty() {
+            checkpoints.start_writing(run)?;
         }
         Ok(checkpoints)
+    }
+
+    /// What comes from now on is written, if it was not before; says whether it was.
+    pub(super) fn start_writing(&mut self, run: &Run<'_>) -> Result<bool> {
+        if self.is_used {
+            return Ok(true);
+        }
+        let path = self.directory.join(READ_KEY);
+        fs::write(&path, &self.key).map_err(Error::io(&path, "write"))?;
+        run.work.keep_for_resuming();
+        self.is_used = true;
+        Ok(false)
     }
 
     /// Whether a unit has been read to its end.
@@ -98,7 +110,8 @@ impl Checkpoints {
             file.flush().map_err(Error::io(&path, "write"))?;
         }
         let entries = if self.is_used && path.exists() { Some(Entries::open(&path)?) } else { None };
-        Ok(entries.into_iter().flatten().filter_map(|entry| match entry {
+        let entries = entries.into_iter().flatten().map(move |bytes| decode(&path, &bytes?));
+        Ok(entries.filter_map(|entry| match entry {
             Ok(Entry::Batch(batch)) => Some(Ok(batch)),
             Ok(Entry::End(_)) => None,
             Err(error) => Some(Err(error)),
@@ -115,14 +128,29 @@ impl Checkpoints {
         }
     }
 
+    /// The files of units that have been read to their ends, from `first` on.
+    pub(super) fn files(&mut self, first: usize, units: usize) -> Result<Vec<(usize, PathBuf, UnitEnd)>> {
+        for (&unit, file) in &mut self.open {
+            let path = self.directory.join(name(unit));
+            file.flush().map_err(Error::io(&path, "write"))?;
+        }
+        let files = (first..units).filter_map(|unit| Some((unit, self.path(unit), self.end_of(unit)?)));
+        Ok(files.collect())
+    }
+
     fn path(&self, unit: usize) -> PathBuf {
-        self.directory.join(format!("{READ_PREFIX}{unit:04}"))
+        self.directory.join(name(unit))
     }
 
     fn write(&mut self, unit: usize, entry: &Entry<&SketchedBatch>) -> Result<()> {
         if !self.is_used {
             return Ok(());
         }
+        self.add_entry(unit, &to_bytes(entry)?)
+    }
+
+    /// Adds a batch in its bytes to a unit.
+    pub(super) fn add_entry(&mut self, unit: usize, bytes: &[u8]) -> Result<()> {
         let path = self.path(unit);
         let file = match self.open.entry(unit) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
@@ -130,11 +158,10 @@ impl Checkpoints {
                 new.insert(BufWriter::new(File::create(&path).map_err(Error::io(&path, "create"))?))
             }
         };
-        let bytes = postcard::to_stdvec(entry).map_err(|error| broken(&path, &error.to_string()))?;
         let write = |file: &mut BufWriter<File>| {
             file.write_all(&(bytes.len() as u64).to_le_bytes())?;
-            file.write_all(&xxh3_64(&bytes).to_le_bytes())?;
-            file.write_all(&bytes)
+            file.write_all(&xxh3_64(bytes).to_le_bytes())?;
+            file.write_all(bytes)
         };
         write(file).map_err(Error::io(&path, "write"))
     }
@@ -142,8 +169,9 @@ impl Checkpoints {
     /// Where a unit of an earlier run ended; nothing if it is not whole.
     fn whole_end(&self, unit: usize) -> Option<UnitEnd> {
         let mut end = None;
-        for entry in Entries::open(&self.path(unit)).ok()? {
-            match entry.ok()? {
+        let path = self.path(unit);
+        for entry in Entries::open(&path).ok()? {
+            match decode(&path, &entry.ok()?).ok()? {
                 Entry::Batch(_) => {}
                 Entry::End(found) => end = Some(found),
             }
@@ -172,18 +200,47 @@ fn broken(path: &Path, reason: &str) -> Error {
     Error::corrupt(path, format!("cannot be used ({reason}); run without `resume`"))
 }
 
-/// Reads a file entry by entry.
-struct Entries {
+/// The bytes of a batch.
+pub(super) fn encode(batch: &SketchedBatch) -> Result<Vec<u8>> {
+    to_bytes(&Entry::Batch(batch))
+}
+
+fn to_bytes(entry: &Entry<&SketchedBatch>) -> Result<Vec<u8>> {
+    postcard::to_stdvec(entry).map_err(|error| Error::internal(&format!("a batch cannot be written: {error}")))
+}
+
+/// The name of a unit's file.
+fn name(unit: usize) -> String {
+    format!("{READ_PREFIX}{unit:04}")
+}
+
+/// Whether the bytes are those of a batch.
+pub(super) fn is_batch(bytes: &[u8]) -> bool {
+    bytes.first() == Some(&0)
+}
+
+/// An entry from its bytes.
+pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<Entry<SketchedBatch>> {
+    postcard::from_bytes(bytes).map_err(|error| broken(path, &error.to_string()))
+}
+
+/// Reads a file entry by entry: the bytes of each.
+pub(super) struct Entries {
     path: PathBuf,
     file: BufReader<File>,
     left: u64,
 }
 
 impl Entries {
-    fn open(path: &Path) -> Result<Entries> {
+    pub(super) fn open(path: &Path) -> Result<Entries> {
         let file = File::open(path).map_err(Error::io(path, "read"))?;
         let left = file.metadata().map_err(Error::io(path, "read"))?.len();
         Ok(Entries { path: path.to_path_buf(), file: BufReader::new(file), left })
+    }
+
+    /// The same for a unit that may have left no file, as it had no batch.
+    pub(super) fn open_if_any(path: &Path) -> Result<Option<Entries>> {
+        if path.exists() { Entries::open(path).map(Some) } else { Ok(None) }
     }
 
     fn read(&mut self) -> io::Result<Vec<u8>> {
@@ -200,16 +257,13 @@ impl Entries {
 }
 
 impl Iterator for Entries {
-    type Item = Result<Entry<SketchedBatch>>;
+    type Item = Result<Vec<u8>>;
 
     fn next(&mut self) -> Option<Self::Item> {
         if self.left == 0 {
             return None;
         }
-        let entry = match self.read() {
-            Ok(bytes) => postcard::from_bytes(&bytes).map_err(|error| broken(&self.path, &error.to_string())),
-            Err(error) => Err(broken(&self.path, &error.to_string())),
-        };
+        let entry = self.read().map_err(|error| broken(&self.path, &error.to_string()));
         if entry.is_err() {
             self.left = 0;
         }

@@ -1,27 +1,32 @@
 //! The first reading: every page once, for its identity, its tokens, its sketch and its strings.
 //!
 //! Several units of the input are read side by side. What comes before its turn waits in a file; what
-//! is done stays in files until the run is, so that a killed run can go on.
+//! is done stays in files until the run is, so that a killed run can go on. Where frames are learnt, pages of HTML wait in
+//! these files, too, as tokens, and are sketched when all have been seen: markup is read once.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::{PoisonError, RwLock};
 
-use xxhash_rust::xxh3::xxh3_128;
-
-use crate::error::{Result, SkipKind, SkippedRecord};
+use crate::corpus_stats::SAMPLE_BYTES;
+use crate::error::Result;
 use crate::index::Index;
 use crate::job::dedup::Run;
 use crate::job::dedup::against::{Against, IndexMatch};
-use crate::job::dedup::checkpoint::Checkpoints;
-use crate::job::dedup::sketched_batch::SketchedBatch;
-use crate::page::{PageId, PageOrigin, SourceId};
-use crate::page_table::{NewPage, PageStrings, PageTable};
+use crate::job::dedup::assembler::Assembler;
+use crate::job::dedup::checkpoint::{self, Checkpoints};
+use crate::job::dedup::held_pages::HeldPages;
+use crate::job::dedup::sketched_batch::{SketchedBatch, SketchedWith};
+use crate::page::{PageId, SourceId};
+use crate::page_table::PageTable;
 use crate::parallel::Event;
+use crate::plan::Plan;
 use crate::read::{Captures, Corpus, NotAPage, Unit, UnitEnd};
 use crate::report::files;
 use crate::report::skipped::{Skipped, SkippedLog};
 use crate::sketch::page_sets::PageSets;
 use crate::sketcher::Sketcher;
 use crate::spill::Spill;
+use crate::text::frames::{FrameLearner, SamplePage};
 
 /// What the first reading gives.
 pub(super) struct Sketched {
@@ -44,9 +49,16 @@ pub(super) struct Sketched {
     pub(super) against_names: HashMap<PageId, String>,
     /// Records that could not be used.
     pub(super) skipped: Skipped,
+    /// Pages that waited until frames were known, and the plan that knows them.
+    pub(super) held: Option<(HeldPages, Plan)>,
 }
 
 impl Sketched {
+    /// Pages that waited until frames were known.
+    pub(super) fn held(&self) -> Option<&HeldPages> {
+        self.held.as_ref().map(|held| &held.0)
+    }
+
     /// Whether any column is on disk.
     pub(super) fn is_spilled(&self) -> bool {
         self.columns.iter().any(Spill::is_spilled)
@@ -106,15 +118,29 @@ impl Run<'_> {
                 repeated_ids: 0,
                 against_names: HashMap::new(),
                 skipped: Skipped::default(),
+                held: None,
             },
             near_rows: Vec::new(),
         };
         let index = self.against.and_then(Against::index);
+        let learner = self
+            .learns_while_reading()
+            .then(|| RwLock::new(FrameLearner::new(Spill::new(work.join("frame-sample"), SAMPLE_BYTES))));
+        let learn = |samples: Vec<SamplePage>| -> Result<()> {
+            let Some(learner) = learner.as_ref().filter(|_| !samples.is_empty()) else { return Ok(()) };
+            let mut learner = learner.write().unwrap_or_else(PoisonError::into_inner);
+            samples.into_iter().try_for_each(|sample| learner.add(sample))
+        };
+        let with = SketchedWith { plan: self.plan, keep: &self.config.groups.keep };
         let units = corpus.units();
         let mut checkpoints = Checkpoints::open(self, corpus, &units)?;
         // What an earlier run has read is not read again.
         let pending: Vec<usize> = (0..units.len()).filter(|&unit| !checkpoints.is_done(unit)).collect();
-        let mut turn = Turn { units: &units, unit: 0, next: 0 };
+        let done: Vec<usize> = (0..units.len()).filter(|&unit| checkpoints.is_done(unit)).collect();
+        for unit in done.into_iter().filter(|_| learner.is_some()) {
+            checkpoints.batches(unit)?.try_for_each(|batch| learn(batch?.samples()))?;
+        }
+        let mut turn = Turn { units: &units, unit: 0, next: 0, taken: 0, is_holding: false };
         turn.advance(&mut checkpoints, &mut table)?;
         let pending_units: Vec<&Unit> = pending.iter().map(|&unit| &units[unit]).collect();
         corpus.scan().threads(self.options.threads).progress_to(self.observer).for_each_unit(
@@ -124,26 +150,49 @@ impl Run<'_> {
                 let mut out = SketchedBatch::new(count, keeps_features);
                 records.for_each(|found| {
                     match found {
-                        Ok(page) => out.push(&page, sketcher, self.plan, &self.config.groups.keep, index.as_mut())?,
+                        Ok(page) => {
+                            let is_held = learner.as_ref().is_some_and(|learner| {
+                                let learner = learner.read().unwrap_or_else(PoisonError::into_inner);
+                                out.hold(&page, sketcher, &with, &learner)
+                            });
+                            if !is_held {
+                                out.push(&page, sketcher, &with, index.as_mut())?;
+                            }
+                        }
                         Err(NotAPage::Skipped(record)) => out.skipped.push(record),
                         Err(NotAPage::Other(what)) => *out.other_records.entry(what.to_owned()).or_default() += 1,
                     }
                     Ok(())
                 })?;
-                Ok(out)
+                // What has to wait is written; here, where the memory is that it takes.
+                if out.held.is_empty() { Ok(ReadBatch::Sketched(out)) } else { ReadBatch::held(&out) }
             },
             |event| {
                 match event {
                     Event::Result(at, batch) => {
                         let unit = pending[at];
-                        checkpoints.add(unit, &batch)?;
-                        if unit == turn.unit {
-                            table.append(batch)?;
+                        let is_turn = unit == turn.unit && !turn.is_holding;
+                        match batch {
+                            ReadBatch::Held(entry, samples) => {
+                                learn(samples)?;
+                                if !checkpoints.start_writing(self)? {
+                                    // The batches before this one are not in the file.
+                                    turn.taken = 0;
+                                }
+                                checkpoints.add_entry(unit, &entry)?;
+                                turn.is_holding |= is_turn;
+                            }
+                            ReadBatch::Sketched(batch) => {
+                                checkpoints.add(unit, &batch)?;
+                                if is_turn {
+                                    turn.take(batch, &mut table)?;
+                                }
+                            }
                         }
                     }
                     Event::End(at, end) => {
                         checkpoints.finish(pending[at], end)?;
-                        if pending[at] == turn.unit {
+                        if pending[at] == turn.unit && !turn.is_holding {
                             turn.end(end, &mut table);
                             turn.advance(&mut checkpoints, &mut table)?;
                         }
@@ -152,21 +201,54 @@ impl Run<'_> {
                 Ok(())
             },
         )?;
+        if turn.is_holding
+            && let Some(learner) = learner
+        {
+            let learner = learner.into_inner().unwrap_or_else(PoisonError::into_inner);
+            self.sketch_held(learner, turn, &mut checkpoints, &mut table)?;
+        }
         table.finish()
     }
 }
 
+/// A batch that was read.
+enum ReadBatch {
+    Sketched(SketchedBatch),
+    /// It has pages that have to wait: its bytes, and what can be learnt from it.
+    Held(Vec<u8>, Vec<SamplePage>),
+}
+
+impl ReadBatch {
+    fn held(batch: &SketchedBatch) -> Result<ReadBatch> {
+        Ok(ReadBatch::Held(checkpoint::encode(batch)?, batch.samples()))
+    }
+}
+
 /// Which unit's turn it is to be added to the table.
-struct Turn<'u> {
-    units: &'u [Unit],
-    unit: usize,
+pub(super) struct Turn<'u> {
+    pub(super) units: &'u [Unit],
+    pub(super) unit: usize,
     /// Where the stretch that was read last ended.
     next: u64,
+    /// Batches of the unit that have been added.
+    pub(super) taken: usize,
+    /// Whether what comes has to wait until frames are known.
+    is_holding: bool,
 }
 
 impl Turn<'_> {
+    /// Adds a batch, unless it has to wait, as all behind it then have to.
+    fn take(&mut self, batch: SketchedBatch, table: &mut Assembler<'_>) -> Result<()> {
+        self.is_holding |= !batch.held.is_empty();
+        if self.is_holding {
+            return Ok(());
+        }
+        self.taken += 1;
+        table.append(batch)
+    }
+
     /// The unit is over.
-    fn end(&mut self, end: UnitEnd, table: &mut Assembler<'_>) {
+    pub(super) fn end(&mut self, end: UnitEnd, table: &mut Assembler<'_>) {
         let unit = &self.units[self.unit];
         if unit.stretch.is_some() {
             let source = SourceId::from_index(unit.sources.start);
@@ -174,177 +256,42 @@ impl Turn<'_> {
             table.base = (source, before + end.records);
             self.next = end.next;
         }
-        self.unit += 1;
+        (self.unit, self.taken) = (self.unit + 1, 0);
+    }
+
+    /// Whether the unit whose turn it is has pages of its own; it is over if it has none.
+    pub(super) fn begin(&mut self, table: &mut Assembler<'_>) -> bool {
+        if let Some(stretch) = self.units.get(self.unit).and_then(|unit| unit.stretch.as_ref()) {
+            if stretch.from == 0 {
+                (table.base, self.next) = ((SourceId::from_index(self.units[self.unit].sources.start), 0), 0);
+            } else if stretch.from < self.next {
+                // What looked like the start of a member was part of one.
+                (self.unit, self.taken) = (self.unit + 1, 0);
+                return false;
+            }
+        }
+        true
     }
 
     /// Adds all units that have been read in the meantime, and what there is of the next one.
     fn advance(&mut self, checkpoints: &mut Checkpoints, table: &mut Assembler<'_>) -> Result<()> {
-        while let Some(unit) = self.units.get(self.unit) {
-            if let Some(stretch) = &unit.stretch {
-                if stretch.from == 0 {
-                    (table.base, self.next) = ((SourceId::from_index(unit.sources.start), 0), 0);
-                } else if stretch.from < self.next {
-                    // What looked like the start of a member was part of one.
-                    checkpoints.drop_unit(self.unit)?;
-                    self.unit += 1;
-                    continue;
+        while self.unit < self.units.len() && !self.is_holding {
+            let unit = self.unit;
+            if !self.begin(table) {
+                checkpoints.drop_unit(unit)?;
+                continue;
+            }
+            for batch in checkpoints.batches(unit)? {
+                self.take(batch?, table)?;
+                if self.is_holding {
+                    return Ok(());
                 }
             }
-            for batch in checkpoints.batches(self.unit)? {
-                table.append(batch?)?;
-            }
-            match checkpoints.end_of(self.unit) {
+            match checkpoints.end_of(unit) {
                 Some(end) => self.end(end, table),
                 None => break,
             }
         }
         Ok(())
-    }
-}
-
-/// Adds batches to the table, in order.
-struct Assembler<'a> {
-    run: &'a Run<'a>,
-    corpus: &'a Corpus,
-    skipped: &'a mut SkippedLog,
-    captures: Captures,
-    /// A source that is read in stretches, and the records of the stretches before this one.
-    base: (SourceId, u64),
-    sketched: Sketched,
-    /// Pages that are near a row of an index: its id, and the distance.
-    near_rows: Vec<(PageId, String, u32)>,
-}
-
-impl Assembler<'_> {
-    fn append(&mut self, mut batch: SketchedBatch) -> Result<()> {
-        let base = |source: SourceId| if self.base.0 == source { self.base.1 } else { 0 };
-        for record in &mut batch.skipped {
-            let display = &self.corpus.source(self.base.0).display;
-            if record.source == *display {
-                record.record = record.record.map(|number| number + self.base.1);
-            }
-            self.run.observer.skipped(record);
-            self.skipped.add(record)?;
-        }
-        let table = &mut self.sketched;
-        let start = table.pages.len();
-        table.featureless.extend(batch.featureless.iter().map(|row| row.from_start(start)));
-        let near_rows = batch.near_rows.drain(..);
-        self.near_rows.extend(near_rows.map(|(row, id, distance)| (row.from_start(start), id, distance)));
-        self.captures.extend(batch.captures.iter().map(|&(row, capture)| (row.from_start(start), capture)));
-        add_counts(&mut table.other_records, &batch.other_records);
-        add_counts(&mut table.scopes, &batch.scopes);
-        let mut strings = batch.strings.as_str();
-        let mut take = |bytes: usize| {
-            let (text, rest) = strings.split_at(bytes);
-            strings = rest;
-            text
-        };
-        for row in &batch.rows {
-            let record = row.record + base(row.source);
-            let numbered;
-            let id = match row.id_bytes {
-                Some(bytes) => take(bytes),
-                None => {
-                    numbered = format!("{}:{record}", self.corpus.source(row.source).name);
-                    &numbered
-                }
-            };
-            let url = row.url_bytes.map(&mut take);
-            let title = row.title_bytes.map(&mut take);
-            table.pages.push(&NewPage {
-                origin: self.corpus.source(row.source).origin,
-                source: row.source,
-                record,
-                offset: row.offset,
-                length: row.length,
-                tokens: row.tokens,
-                identity: Some(row.identity),
-                rank_key: row.rank_key,
-                strings: PageStrings { id, url, title },
-            })?;
-        }
-        for (column, values) in table.columns.iter_mut().zip(&batch.columns) {
-            column.append(values)?;
-        }
-        if let (Some(sets), Some(more)) = (&mut table.sets, &batch.sets) {
-            sets.append(more, start)?;
-        }
-        self.run.check_floor(table.pages.len() as u64)
-    }
-
-    /// Gives the rows of an index that pages are near to a place behind all pages.
-    fn add_index_rows(&mut self) -> Result<()> {
-        if self.near_rows.is_empty() {
-            return Ok(());
-        }
-        let source = SourceId::from_index(self.corpus.sources.len());
-        let table = &mut self.sketched;
-        let mut places: HashMap<String, PageId> = HashMap::new();
-        for (page, id, distance) in std::mem::take(&mut self.near_rows) {
-            let row = match places.get(&id) {
-                Some(&row) => row,
-                None => {
-                    let row = PageId::from_index(table.pages.len());
-                    table.pages.push(&NewPage {
-                        origin: PageOrigin::IndexRow,
-                        source,
-                        record: places.len() as u64 + 1,
-                        offset: None,
-                        length: 0,
-                        // Neither empty nor short: nothing is known of its text.
-                        tokens: self.run.config.pairs.min_tokens.max(1),
-                        identity: Some(xxh3_128(format!("row {id}").as_bytes())),
-                        rank_key: (!table.pages.rank_keys.is_empty()).then_some(0.0),
-                        strings: PageStrings { id: &id, url: None, title: None },
-                    })?;
-                    for column in &mut table.columns {
-                        column.append(&[0])?;
-                    }
-                    table.featureless.push(row);
-                    places.insert(id, row);
-                    row
-                }
-            };
-            table.index_matches.push(IndexMatch { page, row, distance });
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Sketched> {
-        self.add_index_rows()?;
-        let table = &mut self.sketched;
-        table.pages.finish()?;
-        table.columns.iter_mut().try_for_each(Spill::finish)?;
-        table.sets.iter_mut().try_for_each(PageSets::finish)?;
-        for (page, original) in self.captures.resolve() {
-            table.pages.set_revisit(page, original);
-        }
-        for (page, _) in table.pages.revisits().filter(|(_, original)| original.is_none()) {
-            let record = lost_revisit(self.corpus, &table.pages, page);
-            self.run.observer.skipped(&record);
-            self.skipped.add(&record)?;
-        }
-        Ok(self.sketched)
-    }
-}
-
-fn add_counts(all: &mut BTreeMap<String, u64>, some: &BTreeMap<String, u64>) {
-    for (name, count) in some {
-        *all.entry(name.clone()).or_default() += count;
-    }
-}
-
-/// A revisit of something that is not in the input.
-fn lost_revisit(corpus: &Corpus, pages: &PageTable, page: PageId) -> SkippedRecord {
-    let place = pages.place(page);
-    SkippedRecord {
-        kind: SkipKind::Revisit,
-        source: corpus.source(place.source).display.clone(),
-        record: Some(place.record),
-        byte: place.offset,
-        reason: "says that a page was the same as in another capture, which is not among the pages of the input"
-            .to_owned(),
-        first_bytes: pages.id(page).unwrap_or_default(),
     }
 }

@@ -15,6 +15,7 @@ use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::plan::{BitSearch, Search};
 use crate::size::format_bytes;
 use crate::sketch::page_sets::{PageSets, PairScratch};
+use crate::sketcher::NO_KEY;
 use crate::spill::{Scratch, Spill};
 use crate::verify::{self, Verified};
 
@@ -132,13 +133,13 @@ impl Run<'_> {
         let mut scratches: Vec<Scratch<u64>> = sketched.columns.iter().map(|_| Scratch::default()).collect();
         let mut loaded: Vec<&[u64]> = Vec::new();
         for (number, (column, scratch)) in sketched.columns.iter().zip(&mut scratches).enumerate() {
-            let is_needed = needs_columns || number >= layout.bands;
+            let is_needed = needs_columns || number >= layout.first_bits();
             loaded.push(if is_needed { column.read(0..column.len(), scratch)? } else { &[] });
         }
         let groups = layout.group_column().map(|column| loaded[column]);
         let filter = PairFilter {
             bands: if needs_columns { loaded[..layout.bands].to_vec() } else { Vec::new() },
-            bits: loaded[layout.bands..layout.bands + layout.bits].to_vec(),
+            bits: loaded[layout.first_bits()..layout.first_bits() + layout.bits].to_vec(),
             sites: layout.site_column().map(|column| loaded[column]),
             ..self.wanted_filter(pages, groups)
         };
@@ -147,11 +148,14 @@ impl Run<'_> {
         let mut join =
             BandJoin::new(&takes_part, if is_idle { None } else { Some(&passes) }, self.config.pairs.bucket_limit);
         // Pages of different groups are not even to meet in a bucket.
-        let grouped = |page: usize, key: u64| groups.map_or(key, |groups| key ^ groups[page].rotate_left(17));
+        let grouped =
+            |page: PageId, key: u64| (groups.map_or(key, |groups| key ^ groups[page.index()].rotate_left(17)), page);
         let mut scratch = Scratch::default();
-        for (band, column) in sketched.columns[..layout.bands].iter().enumerate() {
+        for (band, column) in sketched.columns[..layout.first_bits()].iter().enumerate() {
             let keys = if needs_columns { loaded[band] } else { column.read(0..column.len(), &mut scratch)? };
-            join.add(band, keys.iter().enumerate().map(|(page, &key)| grouped(page, key)));
+            let keys = PageId::counting().zip(keys);
+            let has_key = |key: u64| band < layout.bands || key != NO_KEY;
+            join.add(band, keys.filter(|row| has_key(*row.1)).map(|(page, &key)| grouped(page, key)));
         }
         let chosen;
         let tables = match &self.plan.search {
@@ -166,8 +170,8 @@ impl Run<'_> {
         if let Some(design) = tables {
             let bits = &filter.bits;
             for (number, table) in design.tables().iter().enumerate() {
-                let key = |page: usize| grouped(page, table.key(|word| bits[word][page]));
-                join.add(layout.bands + number, (0..pages.len()).map(key));
+                let key = |page: PageId| grouped(page, table.key(|word| bits[word][page.index()]));
+                join.add(layout.first_bits() + number, pages.all().map(key));
             }
         }
         Ok(Joined {

@@ -5,35 +5,75 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::error::{Error, Result};
 use crate::job::dedup::Run;
+use crate::job::dedup::held_pages::HeldPages;
 use crate::page::{PageId, SourceId};
 use crate::page_table::{BYTES_PER_PAGE, PageTable};
+use crate::plan::Plan;
 use crate::read::Corpus;
 use crate::sketch::page_sets::{PageSets, SetBatch};
 use crate::sketcher::Sketcher;
 
 impl Run<'_> {
-    /// Reads pages again, and only them: features and sketches.
-    pub(super) fn page_sets(&self, corpus: &Corpus, pages: &PageTable, wanted_pages: &[PageId]) -> Result<PageSets> {
-        let wanted = pages.wanted(wanted_pages);
+    /// Reads pages again, and only them: features and sketches by `plan`.
+    pub(super) fn page_sets(
+        &self,
+        (corpus, held): (&Corpus, Option<&HeldPages>),
+        pages: &PageTable,
+        wanted_pages: &[PageId],
+        plan: &Plan,
+    ) -> Result<PageSets> {
         let table_bytes = usize::try_from(pages.len() as u64 * BYTES_PER_PAGE).unwrap_or(usize::MAX);
         let limit = self.spill_limit(1.0).saturating_sub(table_bytes) / 2;
-        let mut sets = PageSets::new(self.work.path(), limit, self.plan.sketch.words(), self.plan.is_weighted());
+        let mut sets = PageSets::new(self.work.path(), limit, plan.sketch.words(), plan.is_weighted());
         let shingles = wanted_pages.iter().map(|&page| pages.tokens[page] as usize).sum();
         sets.reserve(wanted_pages.len(), shingles);
         // Batches go round, like the readers' buffers and for the same reason.
         let spare: Mutex<Vec<SetBatch>> = Mutex::default();
         let spare_batches = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut add = |mut read: SetBatch| {
+            sets.append(&read, 0)?;
+            read.clear();
+            spare_batches().push(read);
+            Ok(())
+        };
+        let is_held = |page: PageId| held.is_some_and(|held| held.has(page) && pages.scope[page].is_some());
+        let (from_files, from_input): (Vec<PageId>, Vec<PageId>) =
+            wanted_pages.iter().partition(|&&page| is_held(page));
+        let is_as_before = |page: PageId, found: u128| {
+            // A page that is seen in another way has another hash.
+            plan.text.scope != self.plan.text.scope || pages.identity.get(page).is_none_or(|known| *known == found)
+        };
+        if let Some(held) = held.filter(|_| !from_files.is_empty()) {
+            let new_worker = || Sketcher::of_plan(plan);
+            held.for_each(
+                &from_files,
+                self.options.threads,
+                new_worker,
+                |sketcher, found| {
+                    let mut read = spare_batches().pop().unwrap_or_default();
+                    for (page, held, about) in found {
+                        let identity = sketcher.read_held(held, about.about()).identity;
+                        if !is_as_before(*page, identity) {
+                            return Err(Error::internal("a page is not what it was when frames were learnt"));
+                        }
+                        read.push(*page, sketcher.sketch());
+                    }
+                    Ok(read)
+                },
+                &mut add,
+            )?;
+        }
         // Damage was reported in the first reading.
+        let wanted = pages.wanted(&from_input);
         corpus.scan().threads(self.options.threads).progress_to(self.observer).for_each_batch_of(
             &wanted,
-            || Sketcher::of_plan(self.plan),
+            || Sketcher::of_plan(plan),
             |sketcher, records| {
                 let mut read = spare_batches().pop().unwrap_or_default();
                 records.for_each_page(|raw| {
                     let Some(page) = wanted.page_of(raw.source, raw.record) else { return Ok(()) };
-                    let known = pages.identity.get(page);
                     let found = sketcher.read(&raw).identity;
-                    if known.is_some_and(|known| *known != found) {
+                    if !is_as_before(page, found) {
                         return Err(changed(corpus, raw.source, raw.record));
                     }
                     read.push(page, sketcher.sketch());
@@ -41,21 +81,16 @@ impl Run<'_> {
                 })?;
                 Ok(read)
             },
-            |mut read| {
-                sets.append(&read, 0)?;
-                read.clear();
-                spare_batches().push(read);
-                Ok(ControlFlow::Continue(()))
-            },
+            |read| add(read).map(|()| ControlFlow::Continue(())),
         )?;
+        sets.finish()?;
         if sets.len() != wanted_pages.len() {
-            let missing = wanted.0.iter().find(|wanted| !sets.contains(wanted.page));
+            let missing = wanted_pages.iter().find(|&&page| !sets.contains(page)).map(|&page| pages.place(page));
             return Err(missing.map_or_else(
                 || Error::internal("candidate pages were not read again, and none is missing"),
                 |missing| changed(corpus, missing.source, missing.record),
             ));
         }
-        sets.finish()?;
         Ok(sets)
     }
 }

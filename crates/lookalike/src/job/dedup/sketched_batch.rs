@@ -10,9 +10,11 @@ use crate::error::{Result, SkippedRecord};
 use crate::index::IndexReader;
 use crate::names::Named;
 use crate::page::{Capture, PageId, RawPage, SourceId};
-use crate::plan::{Decision, Plan};
+use crate::plan::{ColumnLayout, Decision, Plan};
 use crate::sketch::page_sets::SetBatch;
-use crate::sketcher::Sketcher;
+use crate::sketcher::{NO_KEY, PageAbout, Sketcher};
+use crate::text::frames::{FrameLearner, SamplePage};
+use crate::text::{HeldPage, Scope};
 
 /// The pages of a batch and what else was found in it. Pages are counted from the start of the batch.
 #[derive(Serialize, Deserialize)]
@@ -34,10 +36,12 @@ pub(super) struct SketchedBatch {
     pub(super) skipped: Vec<SkippedRecord>,
     /// Rows that an index has something near to: the nearest id, and the distance.
     pub(super) near_rows: Vec<(PageId, String, u32)>,
+    /// Pages that cannot be sketched before frames are known.
+    pub(super) held: Vec<(PageId, HeldPage)>,
 }
 
 /// One page.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Serialize, Deserialize)]
 pub(super) struct BatchRow {
     pub(super) source: SourceId,
     pub(super) record: u64,
@@ -45,11 +49,33 @@ pub(super) struct BatchRow {
     pub(super) length: u64,
     pub(super) tokens: u32,
     pub(super) identity: u128,
+    pub(super) text_hash: u64,
+    pub(super) scope: Option<Scope>,
+    pub(super) is_revisit: bool,
     pub(super) rank_key: Option<f64>,
     /// Bytes of its strings; nothing where it has none.
     pub(super) id_bytes: Option<usize>,
     pub(super) url_bytes: Option<usize>,
     pub(super) title_bytes: Option<usize>,
+}
+
+/// What pages are sketched with, beside the sketcher.
+pub(super) struct SketchedWith<'a> {
+    pub(super) plan: &'a Plan,
+    pub(super) keep: &'a Keep,
+}
+
+/// What is known of a held page beside its text.
+pub(super) struct HeldAbout {
+    url: Option<String>,
+    source: SourceId,
+    record: u64,
+}
+
+impl HeldAbout {
+    pub(super) fn about(&self) -> PageAbout<'_> {
+        PageAbout { url: self.url.as_deref(), title: None, source: self.source, record: self.record }
+    }
 }
 
 impl SketchedBatch {
@@ -66,6 +92,7 @@ impl SketchedBatch {
             scopes: BTreeMap::new(),
             skipped: Vec::new(),
             near_rows: Vec::new(),
+            held: Vec::new(),
         }
     }
 
@@ -74,58 +101,177 @@ impl SketchedBatch {
         &mut self,
         page: &RawPage<'_>,
         sketcher: &mut Sketcher,
-        plan: &Plan,
-        keep: &Keep,
+        with: &SketchedWith<'_>,
         index: Option<&mut IndexReader>,
     ) -> Result<()> {
-        let row = PageId::from_index(self.rows.len());
-        self.captures.extend(page.capture.map(|capture| (row, capture)));
-        let is_revisit = page.is_revisit();
         let facts = sketcher.read(page);
-        if let Some(scope) = facts.scope.filter(|_| !is_revisit) {
-            *self.scopes.entry(scope.name().to_owned()).or_default() += 1;
+        let (tokens, identity, text_hash, scope) = (facts.tokens, facts.identity, facts.text_hash, facts.scope);
+        let row = self.row(page, facts.title, with.keep);
+        self.add(BatchRow { tokens, identity, text_hash, scope, ..row }, sketcher, with, index)
+    }
+
+    /// Adds a page without its sketch, if that has to wait until frames are known; says whether it did.
+    pub(super) fn hold(
+        &mut self,
+        page: &RawPage<'_>,
+        sketcher: &mut Sketcher,
+        with: &SketchedWith<'_>,
+        learner: &FrameLearner,
+    ) -> bool {
+        if page.is_revisit() {
+            return false;
         }
-        for text in [page.id.as_deref(), page.url.as_deref(), facts.title] {
+        let Some((held, title)) = sketcher.hold(page, learner) else { return false };
+        let row = self.row(page, title, with.keep);
+        self.held.push((PageId::from_index(self.rows.len()), held));
+        self.rows.push(row);
+        self.columns.iter_mut().for_each(|column| column.push(NO_KEY));
+        true
+    }
+
+    /// The row of a page of which nothing is known yet, with its strings.
+    fn row(&mut self, page: &RawPage<'_>, title: Option<&str>, keep: &Keep) -> BatchRow {
+        self.captures.extend(page.capture.map(|capture| (PageId::from_index(self.rows.len()), capture)));
+        for text in [page.id.as_deref(), page.url.as_deref(), title] {
             self.strings.push_str(text.unwrap_or_default());
         }
-        self.rows.push(BatchRow {
+        let is_revisit = page.is_revisit();
+        BatchRow {
             source: page.source,
             record: page.record,
             offset: page.offset,
             length: page.length,
-            tokens: facts.tokens,
-            identity: facts.identity,
+            tokens: 0,
+            identity: 0,
+            text_hash: 0,
+            scope: None,
+            is_revisit,
             // A revisit has nothing that could be kept in place of its original.
-            rank_key: rank_key(keep, page, facts.tokens).map(|key| if is_revisit { f64::INFINITY } else { key }),
+            rank_key: rank_key(keep, page, 0).map(|key| if is_revisit { f64::INFINITY } else { key }),
             id_bytes: page.id.as_deref().map(str::len),
             url_bytes: page.url.as_deref().map(str::len),
-            title_bytes: facts.title.map(str::len),
-        });
-        let is_long_enough = plan.is_long_enough(facts.tokens);
+            title_bytes: title.map(str::len),
+        }
+    }
+
+    /// Adds the page that the sketcher has just read.
+    fn add(
+        &mut self,
+        mut row: BatchRow,
+        sketcher: &mut Sketcher,
+        with: &SketchedWith<'_>,
+        index: Option<&mut IndexReader>,
+    ) -> Result<()> {
+        let number = PageId::from_index(self.rows.len());
+        if let Some(scope) = row.scope.filter(|_| !row.is_revisit) {
+            *self.scopes.entry(scope.name().to_owned()).or_default() += 1;
+        }
+        if *with.keep == Keep::Longest && !row.is_revisit {
+            row.rank_key = Some(-f64::from(row.tokens));
+        }
+        let is_long_enough = with.plan.is_long_enough(row.tokens);
+        self.rows.push(row);
         if !self.columns.is_empty() {
             if is_long_enough {
                 sketcher.columns(&mut self.row_columns);
             } else {
-                self.row_columns.fill(0); // takes no part in the join
-                self.row_columns.resize(self.columns.len(), 0);
+                self.row_columns.fill(NO_KEY); // takes no part in the join
+                self.row_columns.resize(self.columns.len(), NO_KEY);
             }
             self.columns.iter_mut().zip(&self.row_columns).for_each(|(column, &value)| column.push(value));
         }
         let has_features = !sketcher.sequence().is_empty();
         if is_long_enough && !has_features {
-            self.featureless.push(row);
+            self.featureless.push(number);
         }
         if let (Some(index), true, Some(&fingerprint), Decision::Distance { radius }) =
-            (index, is_long_enough && has_features, self.row_columns.first(), plan.decision)
+            (index, is_long_enough && has_features, self.row_columns.first(), with.plan.decision)
         {
             let nearest = index.query(fingerprint, radius, 1)?.matches.pop();
-            self.near_rows.extend(nearest.map(|near| (row, near.id.to_string(), near.distance)));
+            self.near_rows.extend(nearest.map(|near| (number, near.id.to_string(), near.distance)));
         }
         if let Some(sets) = &mut self.sets
             && is_long_enough
         {
-            sets.push(row, sketcher.sketch());
+            sets.push(number, sketcher.sketch());
         }
         Ok(())
+    }
+
+    /// What can be learnt about frames from the pages that were held.
+    pub(super) fn samples(&self) -> Vec<SamplePage> {
+        self.held.iter().filter_map(|(_, page)| page.sample()).collect()
+    }
+
+    /// The pages that were held, as far as they are wanted; the batch begins with the page `start`.
+    pub(super) fn into_held(
+        mut self,
+        start: usize,
+        is_wanted: &dyn Fn(PageId) -> bool,
+    ) -> Vec<(PageId, HeldPage, HeldAbout)> {
+        let mut string_at = 0;
+        let mut abouts: Vec<Option<HeldAbout>> = Vec::with_capacity(self.rows.len());
+        for row in &self.rows {
+            let url_at = string_at + row.id_bytes.unwrap_or(0);
+            let title_at = url_at + row.url_bytes.unwrap_or(0);
+            string_at = title_at + row.title_bytes.unwrap_or(0);
+            let url = row.url_bytes.map(|_| self.strings[url_at..title_at].to_owned());
+            abouts.push(Some(HeldAbout { url, source: row.source, record: row.record }));
+        }
+        let held = std::mem::take(&mut self.held).into_iter();
+        let wanted = held.filter(|(row, _)| is_wanted(row.from_start(start)));
+        wanted.filter_map(|(row, page)| Some((row.from_start(start), page, abouts[row.index()].take()?))).collect()
+    }
+
+    /// The same batch with the pages that were held; frames are known to the sketcher and the plan. What was sketched
+    /// before has the columns of `narrow`.
+    pub(super) fn completed(
+        mut self,
+        narrow: ColumnLayout,
+        sketcher: &mut Sketcher,
+        with: &SketchedWith<'_>,
+        mut index: Option<&mut IndexReader>,
+    ) -> Result<SketchedBatch> {
+        let wide = with.plan.columns();
+        let columns = if self.columns.is_empty() { 0 } else { wide.columns() };
+        let mut out = SketchedBatch::new(columns, self.sets.is_some());
+        let rows = std::mem::take(&mut self.rows);
+        let mut held = std::mem::take(&mut self.held).into_iter().peekable();
+        let (mut string_at, mut sets_taken, mut next_featureless) = (0, 0, self.featureless.iter().peekable());
+        let mut near_rows = std::mem::take(&mut self.near_rows).into_iter().peekable();
+        for (number, row) in (0..).map(PageId::from_index).zip(rows) {
+            let url_at = string_at + row.id_bytes.unwrap_or(0);
+            let title_at = url_at + row.url_bytes.unwrap_or(0);
+            string_at = title_at + row.title_bytes.unwrap_or(0);
+            if let Some((_, page)) = held.next_if(|(page, _)| *page == number) {
+                let url = row.url_bytes.map(|_| &self.strings[url_at..title_at]);
+                let about = PageAbout { url, title: None, source: row.source, record: row.record };
+                let facts = sketcher.read_held(&page, about);
+                let (tokens, identity, text_hash, scope) = (facts.tokens, facts.identity, facts.text_hash, facts.scope);
+                out.add(BatchRow { tokens, identity, text_hash, scope, ..row }, sketcher, with, index.as_deref_mut())?;
+                continue;
+            }
+            for (at, column) in self.columns.iter().enumerate() {
+                let at = if at < narrow.bands { at } else { at + wide.story_bands - narrow.story_bands };
+                out.columns[at].push(column[number.index()]);
+            }
+            for at in narrow.bands..narrow.bands + wide.story_bands - narrow.story_bands {
+                out.columns.get_mut(at).into_iter().for_each(|column| column.push(NO_KEY));
+            }
+            out.featureless.extend(next_featureless.next_if(|page| **page == number));
+            out.near_rows.extend(near_rows.next_if(|near| near.0 == number));
+            if let (Some(sets), Some(known)) = (&mut out.sets, &self.sets)
+                && known.page_after(sets_taken) == Some(number)
+            {
+                sets.push_of(known, sets_taken, number);
+                sets_taken += 1;
+            }
+            out.rows.push(row);
+        }
+        for (scope, count) in self.scopes {
+            *out.scopes.entry(scope).or_default() += count;
+        }
+        let SketchedBatch { strings, captures, other_records, skipped, .. } = self;
+        Ok(SketchedBatch { strings, captures, other_records, skipped, ..out })
     }
 }

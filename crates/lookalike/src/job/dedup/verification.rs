@@ -44,7 +44,12 @@ impl Run<'_> {
             let page_sets = match held {
                 Some(sets) => sets,
                 None => {
-                    read_again = self.page_sets(corpus, &sketched.pages, &searched.candidate_pages)?;
+                    read_again = self.page_sets(
+                        (corpus, sketched.held()),
+                        &sketched.pages,
+                        &searched.candidate_pages,
+                        self.plan,
+                    )?;
                     &read_again
                 }
             };

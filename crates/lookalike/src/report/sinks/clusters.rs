@@ -8,12 +8,13 @@ use crate::report::table::{Cell, ColumnType, TableWriter};
 use crate::report::{Findings, files};
 use crate::spill::Scratch;
 
-const COLUMNS: [(&str, ColumnType); 7] = [
+const COLUMNS: [(&str, ColumnType); 8] = [
     ("id", ColumnType::Text),
     ("cluster", ColumnType::Text),
     ("kept", ColumnType::Truth),
     ("kept_id", ColumnType::Text),
     ("similarity", ColumnType::Real),
+    ("page_similarity?", ColumnType::Real),
     ("kind", ColumnType::Text),
     ("component", ColumnType::Text),
 ];
@@ -40,6 +41,7 @@ impl Sink for Clusters {
                 Cell::Truth(Some(fate.keeps(page))),
                 Cell::Text(Some(kept)),
                 Cell::Real(Some(fate.similarity)),
+                Cell::Real(fate.page_similarity),
                 Cell::Text(Some(fate.kind.name())),
                 Cell::Text(Some(pages.strings(findings.component[page], &mut third)?.id)),
             ])?;

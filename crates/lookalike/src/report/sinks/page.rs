@@ -19,7 +19,7 @@ use crate::report::summary::Summary;
 use crate::report::{Findings, files, render};
 use crate::size::format_bytes;
 use crate::spill::Scratch;
-use crate::text::{PageReader, TextOptions};
+use crate::text::{BlockPart, PageReader};
 
 /// Clusters that are shown, and members of each.
 const SHOWN_CLUSTERS: usize = 12;
@@ -73,6 +73,7 @@ struct ClusterView {
 struct MemberView {
     page: PageView,
     similarity: String,
+    page_similarity: String,
     kind: &'static str,
 }
 
@@ -86,6 +87,8 @@ struct PairView {
     left: PageView,
     right: PageView,
     similarity: String,
+    page_similarity: String,
+    left_out: String,
     score: String,
     estimate: String,
     left_in_right: String,
@@ -128,7 +131,7 @@ fn html(findings: &Findings<'_>, summary: &Summary) -> Result<String> {
         summary,
         headline: headline(summary),
         method: method_name(findings),
-        rule: findings.config.rule(findings.earlier.as_ref().map(|earlier| earlier.threshold)),
+        rule: findings.earlier.as_ref().map_or_else(|| findings.config.rule(), |earlier| earlier.rule.clone()),
         keep: keep_name(&findings.config.groups.keep),
         grouping: match findings.config.groups.cluster {
             ClusterMode::Star => {
@@ -165,7 +168,7 @@ impl Findings<'_> {
         let earlier = self.earlier.as_ref().map(|earlier| earlier.threshold);
         match self.plan.decision {
             Decision::Similarity { threshold, .. } => Some(earlier.unwrap_or(threshold)),
-            Decision::Stories { between, .. } => Some(earlier.unwrap_or(between)),
+            Decision::Stories { between, within, .. } => Some(earlier.unwrap_or(between.min(within))),
             _ => earlier,
         }
     }
@@ -243,8 +246,9 @@ fn keep_name(keep: &Keep) -> String {
 fn cards(summary: &Summary) -> Vec<Card> {
     let share = |part: u64| format!("{} of the pages", percent(part, summary.pages));
     let skipped: u64 = summary.skipped.values().sum();
-    let (exact, contained) = (summary.kinds["exact"], summary.kinds["contained"]);
-    let near = summary.kinds["near"] + contained;
+    let (exact, contained, same_core) =
+        (summary.kinds["exact"], summary.kinds["contained"], summary.kinds["same_core"]);
+    let near = summary.kinds["near"] + contained + same_core;
     let files = counted(summary.sources, "file");
     let label = |number: u64, one: &'static str, many: &'static str| if number == 1 { one } else { many };
     vec![
@@ -265,9 +269,10 @@ fn cards(summary: &Summary) -> Vec<Card> {
         Card {
             number: thousands(near),
             label: label(near, "near-duplicate dropped", "near-duplicates dropped"),
-            note: match contained {
-                0 => share(near),
-                contained => format!("{} of them contained in the kept page", thousands(contained)),
+            note: match (contained, same_core) {
+                (0, 0) => share(near),
+                (0, same) => format!("{} of them the same text in another frame", thousands(same)),
+                (contained, _) => format!("{} of them contained in the kept page", thousands(contained)),
             },
         },
         Card {
@@ -336,13 +341,22 @@ fn pairs_at_the_threshold(findings: &Findings<'_>) -> (Vec<ScoredPair>, Vec<Scor
 /// The texts of `pages`, which are ascending, cut to what is shown; those in `paired` also unchanged.
 fn texts(findings: &Findings<'_>, pages: &[PageId], paired: &BTreeSet<PageId>) -> Result<Shown> {
     let wanted = findings.pages.wanted(pages);
+    let frames = findings.plan.corpus.as_ref().and_then(|corpus| corpus.frames.clone());
     let (mut texts, mut whole) = (HashMap::new(), HashMap::new());
     findings.reading.scan().for_each_of(
         &wanted,
-        || PageReader::new(TextOptions::default()),
+        || PageReader::new(findings.plan.text).without(frames.clone()),
         |reader, page, raw| {
-            let mut text = reader.text(&raw);
-            text.truncate(text.floor_char_boundary(TEXT_BYTES));
+            let mut text = ShownText::default();
+            for block in reader.parts(&raw) {
+                if block.part == BlockPart::Compared {
+                    text.compared.push_str(&block.text);
+                    text.compared.push('\n');
+                } else {
+                    text.left_out += block.text.split_whitespace().count();
+                }
+            }
+            text.compared.truncate(text.compared.floor_char_boundary(TEXT_BYTES));
             Ok(Some((page, text, paired.contains(&page).then(|| raw.into_owned()))))
         },
         |(page, text, raw)| {
@@ -360,11 +374,18 @@ fn snippet(text: &str) -> String {
     words.chars().take(SNIPPET_CHARS).chain(" …".chars()).collect()
 }
 
-type Shown = (HashMap<PageId, String>, HashMap<PageId, RawPage<'static>>);
+/// The text of a page, as far as it is compared, and how many words are not.
+#[derive(Default)]
+struct ShownText {
+    compared: String,
+    left_out: usize,
+}
+
+type Shown = (HashMap<PageId, ShownText>, HashMap<PageId, RawPage<'static>>);
 
 struct Viewer<'a> {
     findings: &'a Findings<'a>,
-    texts: HashMap<PageId, String>,
+    texts: HashMap<PageId, ShownText>,
     raw: HashMap<PageId, RawPage<'static>>,
 }
 
@@ -374,7 +395,7 @@ impl Viewer<'_> {
         let strings = self.findings.pages.strings(page, &mut scratch)?;
         let name = strings
             .title
-            .map_or_else(|| self.texts.get(&page).map(|text| snippet(text)), |title| Some(title.to_owned()));
+            .map_or_else(|| self.texts.get(&page).map(|text| snippet(&text.compared)), |title| Some(title.to_owned()));
         Ok(PageView { id: strings.id.to_owned(), name: name.unwrap_or_default(), url: strings.url.map(str::to_owned) })
     }
 
@@ -384,6 +405,7 @@ impl Viewer<'_> {
             Ok(MemberView {
                 page: self.page(member)?,
                 similarity: format!("{:.3}", fate.similarity),
+                page_similarity: fate.page_similarity.map_or_else(String::new, |of| format!("{of:.3}")),
                 kind: fate.kind.name(),
             })
         });
@@ -399,12 +421,17 @@ impl Viewer<'_> {
 
     fn pair(&self, pair: &ScoredPair) -> Result<PairView> {
         // Pages of an index have no text.
-        let text = |page: PageId| self.texts.get(&page).map_or("", String::as_str);
+        let text = |page: PageId| self.texts.get(&page).map_or("", |text| text.compared.as_str());
         let percent = |share: f64| format!("{:.0} %", share * 100.0);
         Ok(PairView {
             left: self.page(pair.left)?,
             right: self.page(pair.right)?,
             similarity: format!("{:.4}", pair.similarity),
+            page_similarity: pair.page_similarity.map_or_else(String::new, |of| format!("{of:.4}")),
+            left_out: match [pair.left, pair.right].map(|page| self.texts.get(&page).map_or(0, |text| text.left_out)) {
+                [0, 0] => String::new(),
+                [left, right] => format!("frame and menus left out: {left} and {right} words"),
+            },
             score: match self.findings.plan.decision {
                 Decision::Similarity { .. } if self.findings.plan.sketch.filter.is_some() => {
                     format!("share of common bits {:.3}", pair.score)

@@ -3,12 +3,14 @@
 use std::path::Path;
 
 use crate::error::Result;
+use crate::names::Named;
 use crate::report::sinks::{Sink, SinkContext};
 use crate::report::table::{Cell, ColumnType, TableWriter};
 use crate::report::{Findings, files};
 use crate::spill::Scratch;
+use crate::text::Scope;
 
-const COLUMNS: [(&str, ColumnType); 10] = [
+const COLUMNS: [(&str, ColumnType); 12] = [
     ("id", ColumnType::Text),
     ("source", ColumnType::Text),
     ("record", ColumnType::Whole),
@@ -19,6 +21,8 @@ const COLUMNS: [(&str, ColumnType); 10] = [
     ("tokens", ColumnType::Whole),
     ("identity", ColumnType::Text),
     ("revisit_of?", ColumnType::Text),
+    ("content?", ColumnType::Text),
+    ("text_hash?", ColumnType::Text),
 ];
 
 pub(super) struct Pages;
@@ -39,6 +43,7 @@ impl Sink for Pages {
         for (page, &first) in findings.sets.first.by_page().filter(|(page, _)| pages.is_page(*page)) {
             let strings = pages.strings(page, &mut own)?;
             let place = pages.place(page);
+            let text_hash = Some(pages.text_hash[page]).filter(|&hash| hash != 0).map(|hash| format!("{hash:016x}"));
             table.push(&[
                 Cell::Text(Some(strings.id)),
                 Cell::Text(Some(&findings.source_path(page))),
@@ -53,6 +58,8 @@ impl Sink for Pages {
                     Some(original) => Some(pages.strings(original, &mut third)?.id),
                     None => None,
                 }),
+                Cell::Text(pages.scope[page].map(Scope::name)),
+                Cell::Text(text_hash.as_deref()),
             ])?;
         }
         table.finish()

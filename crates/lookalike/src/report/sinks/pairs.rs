@@ -11,7 +11,7 @@ use crate::report::table::{Cell, ColumnType, TableWriter};
 use crate::spill::Scratch;
 use crate::verify::Verified;
 
-const COLUMNS: [(&str, ColumnType); 8] = [
+const COLUMNS: [(&str, ColumnType); 9] = [
     ("left", ColumnType::Text),
     ("right", ColumnType::Text),
     ("similarity", ColumnType::Real),
@@ -19,6 +19,7 @@ const COLUMNS: [(&str, ColumnType); 8] = [
     ("right_in_left", ColumnType::Real),
     ("score", ColumnType::Real),
     ("estimate", ColumnType::Real),
+    ("page_similarity?", ColumnType::Real),
     ("same_site?", ColumnType::Truth),
 ];
 
@@ -63,7 +64,9 @@ impl Sink for Pairs {
                 Cell::Real(Some(pair.right_in_left)),
                 Cell::Real(Some(pair.score)),
                 Cell::Real(Some(pair.estimate)),
-                Cell::Truth(sites.0.zip(sites.1).map(|(left, right)| left == right)),
+                Cell::Real(pair.page_similarity),
+                // What decided, or what the URLs say.
+                Cell::Truth(pair.same_site.or_else(|| sites.0.zip(sites.1).map(|(left, right)| left == right))),
             ])?;
         }
         table.finish()

@@ -15,8 +15,10 @@ use serde::Deserialize;
 
 use crate::config::{Config, ConfigV1};
 use crate::error::{Error, Result};
+use crate::names::Named;
 use crate::page::{PageId, PageOrigin, PageVec, ScoredPair, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
+use crate::report::comparison::PageFate;
 use crate::report::files::{self, TableFiles};
 use crate::report::summary::{
     AgainstReport, Capped, FORMAT_VERSION, FilterReport, SizeFilterReport, SourceFile, TableReport,
@@ -141,6 +143,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
             (whole(batch, "record")?, whole(batch, "offset")?, whole(batch, "length")?, whole(batch, "tokens")?);
         // Results of the first version have no such column.
         let revisit_of = text(batch, "revisit_of").ok();
+        let (text_hash, content) = (text(batch, "text_hash").ok(), text(batch, "content").ok());
         for row in 0..batch.num_rows() {
             let page = PageId::from_index(stored.pages.len());
             let origin = if (page.index() as u64) < summary.pages {
@@ -173,6 +176,8 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
                 length: length.value(row),
                 tokens: u32::try_from(tokens.value(row)).map_err(|_| "has a page of 2^32 tokens or more".to_owned())?,
                 identity: None,
+                text_hash: text_hash.and_then(optional).map_or(Ok(0), |hash| hash_number(&hash))?,
+                scope: content.and_then(optional).and_then(|name| <Scope as Named>::named(&name)),
                 rank_key: None,
                 strings: PageStrings { id: id.value(row), url: url.as_deref(), title: title.as_deref() },
             })?;
@@ -192,7 +197,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
 pub(crate) fn frames(directory: &Path) -> Result<Option<Arc<Frames>>> {
     let path = directory.join(files::FRAMES.parquet);
     if !path.exists() {
-        if summary(directory)?.config.content.scope == Scope::Story {
+        if summary(directory)?.config.leaves_out_frames() {
             let reason =
                 "is missing: without it, pages cannot be seen as they were compared; run lookalike dedup again";
             return Err(Error::corrupt(&path, reason));
@@ -204,15 +209,21 @@ pub(crate) fn frames(directory: &Path) -> Result<Option<Arc<Frames>>> {
         let (site, markup, block, example) =
             (text(batch, "site")?, text(batch, "markup")?, text(batch, "block")?, text(batch, "example")?);
         let (group, pages, contexts) = (whole(batch, "group")?, whole(batch, "pages")?, whole(batch, "contexts")?);
-        let similarity = real(batch, "similarity")?;
+        let (similarity, grouped_by) = (real(batch, "similarity")?, text(batch, "grouped_by")?);
+        let believes_markup = truth(batch, "believes_markup")?;
         for row in 0..batch.num_rows() {
-            let hash = block.is_valid(row).then(|| u64::from_str_radix(block.value(row), 16)).transpose();
+            let hash = block.is_valid(row).then(|| hash_number(block.value(row))).transpose()?;
             rows.push(FrameRow {
                 site: site.value(row).to_owned(),
+                grouped_by: grouped_by
+                    .value(row)
+                    .parse()
+                    .map_err(|expected| format!("has a group that is not {expected}"))?,
                 similarity: similarity.value(row),
                 group: group.value(row),
                 markup: markup.is_valid(row).then(|| markup.value(row).to_owned()),
-                block: hash.map_err(|_| format!("has '{}' where a hash is expected", block.value(row)))?,
+                believes_markup: believes_markup.is_valid(row).then(|| believes_markup.value(row)),
+                block: hash,
                 pages: pages.value(row),
                 contexts: contexts.value(row),
                 example: example.value(row).to_owned(),
@@ -221,6 +232,39 @@ pub(crate) fn frames(directory: &Path) -> Result<Option<Arc<Frames>>> {
         Ok(())
     })?;
     Ok(Some(Arc::new(Frames::from_rows(rows).map_err(|reason| Error::corrupt(&path, reason))?)))
+}
+
+/// What became of the page with an id or a URL, from `clusters.parquet`.
+pub(crate) fn fate(directory: &Path, name: &str, url: Option<&str>) -> Result<Option<PageFate>> {
+    let mut id = None;
+    for_each_batch(&directory.join(files::PAGES.parquet), |batch| {
+        let (ids, urls) = (text(batch, "id")?, text(batch, "url")?);
+        for row in 0..batch.num_rows() {
+            let is_named = ids.value(row) == name;
+            let is_there = id.is_none() && url == Some(name) && urls.is_valid(row) && urls.value(row) == name;
+            if is_named || is_there {
+                id = Some(ids.value(row).to_owned());
+            }
+        }
+        Ok(())
+    })?;
+    let Some(id) = id else { return Ok(None) };
+    let mut found = None;
+    for_each_batch(&directory.join(files::CLUSTERS.parquet), |batch| {
+        let (ids, kept, kinds) = (text(batch, "id")?, text(batch, "kept_id")?, text(batch, "kind")?);
+        let similarity = real(batch, "similarity")?;
+        if let Some(row) = (0..batch.num_rows()).find(|&row| ids.value(row) == id) {
+            let (kept_id, kind) = (kept.value(row).to_owned(), kinds.value(row).to_owned());
+            found = Some(PageFate { id: id.clone(), kept_id, kind, similarity: similarity.value(row) });
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// A hash from its digits.
+fn hash_number(digits: &str) -> std::result::Result<u64, String> {
+    u64::from_str_radix(digits, 16).map_err(|_| format!("has '{digits}' where a hash is expected"))
 }
 
 impl PageIds {
@@ -278,6 +322,8 @@ impl PageIds {
             let (similarity, left_in_right, right_in_left) =
                 (real(batch, "similarity")?, real(batch, "left_in_right")?, real(batch, "right_in_left")?);
             let (score, estimate) = (real(batch, "score")?, real(batch, "estimate")?);
+            // Results of the first version have no such columns.
+            let (page_similarity, same_site) = (real(batch, "page_similarity").ok(), truth(batch, "same_site").ok());
             for row in 0..batch.num_rows() {
                 pairs.push(ScoredPair {
                     left: self.page(left.value(row), directory)?,
@@ -287,6 +333,9 @@ impl PageIds {
                     right_in_left: right_in_left.value(row),
                     score: score.value(row),
                     estimate: estimate.value(row),
+                    page_similarity: page_similarity.filter(|of| of.is_valid(row)).map(|of| of.value(row)),
+                    same_site: same_site.filter(|of| of.is_valid(row)).map(|of| of.value(row)),
+                    is_short: false,
                 });
             }
             Ok(())
@@ -332,6 +381,11 @@ fn for_each_batch(path: &Path, mut visit: impl FnMut(&RecordBatch) -> Result<(),
 fn text<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b arrow_array::StringArray, String> {
     let column = batch.column_by_name(name).and_then(|column| column.as_string_opt::<i32>());
     column.ok_or_else(|| format!("has no column '{name}' of text"))
+}
+
+fn truth<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b arrow_array::BooleanArray, String> {
+    let column = batch.column_by_name(name).and_then(|column| column.as_boolean_opt());
+    column.ok_or_else(|| format!("has no column '{name}' of yes and no"))
 }
 
 fn whole<'b>(batch: &'b RecordBatch, name: &str) -> Result<&'b arrow_array::UInt64Array, String> {

@@ -1,20 +1,22 @@
 //! Pages with like markup: which group a page belongs to.
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::text::frames::BlockFacts;
+use crate::text::term::TokenHasher;
 
 /// Bins of a signature.
 pub(super) const BINS: usize = 128;
 /// A bin that nothing fell into.
 const EMPTY_BIN: u32 = u32::MAX;
 /// Blocks of at most so many words are what a menu consists of.
-const MENU_WORDS: usize = 6;
+const MENU_WORDS: u32 = 6;
 
-/// The markup and the menus of a page, as numbers that can be compared.
+/// The markup of a page, with or without its menus, as numbers that can be compared.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct MarkupSignature {
     /// Pages of different hosts have nothing in common; empty where it is not known.
@@ -24,26 +26,40 @@ pub(crate) struct MarkupSignature {
     filled: u128,
 }
 
+/// Bins by the hash that falls into each: the smallest stays.
+struct Bins(Vec<u32>);
+
+impl Bins {
+    fn add(&mut self, feature: u64, kind: u64) {
+        let hash = (feature ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let hash = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let hash = hash ^ (hash >> 32);
+        #[allow(clippy::cast_possible_truncation)] // the lower half, and seven bits of the upper one
+        let (value, bin) = (hash as u32, (hash >> 57) as usize);
+        self.0[bin] = self.0[bin].min(value.min(EMPTY_BIN - 1));
+    }
+}
+
 impl MarkupSignature {
     /// Of the names in the markup, the places of blocks, and short blocks.
     pub(in crate::text) fn new(host: Option<&str>, names: &[u64], blocks: &[BlockFacts]) -> MarkupSignature {
-        let mut bins = vec![EMPTY_BIN; BINS];
-        let mut add = |feature: u64, kind: u64| {
-            let hash = (feature ^ kind).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            let hash = (hash ^ (hash >> 29)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            let hash = hash ^ (hash >> 32);
-            #[allow(clippy::cast_possible_truncation)] // the lower half, and seven bits of the upper one
-            let (value, bin) = (hash as u32, (hash >> 57) as usize);
-            bins[bin] = bins[bin].min(value.min(EMPTY_BIN - 1));
-        };
-        names.iter().for_each(|&name| add(name, 1));
+        let mut bins = Bins(vec![EMPTY_BIN; BINS]);
+        names.iter().for_each(|&name| bins.add(name, 1));
         for block in blocks {
-            add(block.path, 2);
+            bins.add(block.path, 2);
             if block.words <= MENU_WORDS {
-                add(block.hash, 3);
+                bins.add(block.hash, 3);
             }
         }
-        MarkupSignature::of_bins(host.unwrap_or_default(), bins)
+        MarkupSignature::of_bins(host.unwrap_or_default(), bins.0)
+    }
+
+    /// Of the names in the markup and the places of blocks alone.
+    pub(in crate::text) fn of_names(host: Option<&str>, names: &[u64], blocks: &[BlockFacts]) -> MarkupSignature {
+        let mut bins = Bins(vec![EMPTY_BIN; BINS]);
+        names.iter().for_each(|&name| bins.add(name, 1));
+        blocks.iter().for_each(|block| bins.add(block.path, 2));
+        MarkupSignature::of_bins(host.unwrap_or_default(), bins.0)
     }
 
     /// What stands for the site of a page of which nothing else is known.
@@ -55,11 +71,22 @@ impl MarkupSignature {
         xxh3_64(&bytes).max(1)
     }
 
-    pub(super) fn of_bins(host: &str, bins: Vec<u32>) -> MarkupSignature {
+    pub(in crate::text) fn into_bins(self) -> Vec<u32> {
+        self.bins
+    }
+
+    pub(in crate::text) fn of_bins(host: &str, bins: Vec<u32>) -> MarkupSignature {
         let filled = bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN);
         let filled = filled.fold(0, |bits, (bin, _)| bits | 1 << bin);
         MarkupSignature { host: host.into(), bins, filled }
     }
+}
+
+/// What stands for the markup of a page.
+#[derive(Debug, Clone)]
+pub(in crate::text) struct PageSignatures {
+    pub(in crate::text) markup: MarkupSignature,
+    pub(in crate::text) markup_and_menus: MarkupSignature,
 }
 
 /// Groups of pages with like markup, each by the first page that was in it.
@@ -67,44 +94,59 @@ impl MarkupSignature {
 pub(super) struct Groups {
     pub(super) least: f64,
     pub(super) leaders: Vec<MarkupSignature>,
+    /// The first leader of each host.
+    by_host: HashMap<Arc<str>, u32>,
     /// For each host, the leaders by the value of a bin.
     by_bin: HashMap<Arc<str>, LeadersByBin>,
 }
 
 /// Leaders by a bin and its value.
-type LeadersByBin = HashMap<(usize, u32), Vec<u32>>;
+type LeadersByBin = HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>>;
+
+/// A bin and its value as one number, well mixed.
+fn bin_key(bin: usize, value: u32) -> u64 {
+    ((bin as u64) << 32 | u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+}
 
 impl Groups {
     pub(super) fn new(least: f64) -> Groups {
-        Groups { least, leaders: Vec::new(), by_bin: HashMap::new() }
+        Groups { least, leaders: Vec::new(), by_host: HashMap::new(), by_bin: HashMap::new() }
     }
 
     pub(super) fn add(&mut self, leader: MarkupSignature) -> u32 {
         let group = u32::try_from(self.leaders.len()).expect("there are fewer groups than pages");
+        self.by_host.entry(Arc::clone(&leader.host)).or_insert(group);
         let by_bin = self.by_bin.entry(Arc::clone(&leader.host)).or_default();
         for (bin, &value) in leader.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN) {
-            by_bin.entry((bin, value)).or_default().push(group);
+            by_bin.entry(bin_key(bin, value)).or_default().push(group);
         }
         self.leaders.push(leader);
         group
     }
 
-    /// The group that a page belongs to: the one with the most similar leader.
+    /// The group that a page belongs to: the one with the most similar leader; where any similarity is enough, the first
+    /// one of its host.
     pub(super) fn find(&self, page: &MarkupSignature) -> Option<u32> {
-        let by_bin = self.by_bin.get(&page.host)?;
-        let mut shared = vec![0u32; self.leaders.len()];
-        let mut met = Vec::new();
-        for (bin, &value) in page.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN) {
-            for &group in by_bin.get(&(bin, value)).into_iter().flatten() {
-                if shared[group as usize] == 0 {
-                    met.push(group);
-                }
-                shared[group as usize] += 1;
-            }
+        if self.least <= 0.0 {
+            return self.by_host.get(&page.host).copied();
         }
+        let by_bin = self.by_bin.get(&page.host)?;
+        // A group that shares enough of its bins shares one of the first, unless it shares less than is asked for.
+        let own = page.filled.count_ones() as usize;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count is a count
+        let missed = ((1.0 - self.least) * own as f64).floor() as usize;
+        let bins = page.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN);
+        let mut met: Vec<u32> = Vec::new();
+        for (bin, &value) in bins.take(missed + 1) {
+            met.extend(by_bin.get(&bin_key(bin, value)).into_iter().flatten());
+        }
+        met.sort_unstable();
+        met.dedup();
         let similarity = |group: u32| {
-            let all = (page.filled | self.leaders[group as usize].filled).count_ones();
-            f64::from(shared[group as usize]) / f64::from(all)
+            let leader = &self.leaders[group as usize];
+            let shared = page.bins.iter().zip(&leader.bins).filter(|(own, theirs)| own == theirs && **own != EMPTY_BIN);
+            let all = (page.filled | leader.filled).count_ones();
+            shared.count() as f64 / f64::from(all)
         };
         let near = met.into_iter().map(|group| (similarity(group), group));
         near.filter(|row| row.0 >= self.least)

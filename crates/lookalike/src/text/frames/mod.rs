@@ -7,6 +7,7 @@
 //! the order of pages.
 
 mod groups;
+mod known;
 mod learner;
 mod rows;
 #[cfg(test)]
@@ -14,20 +15,34 @@ mod tests;
 
 use std::collections::HashMap;
 
+use crate::names::named;
 use crate::page::Token;
 use groups::Groups;
-pub(super) use groups::MarkupSignature;
+pub(super) use groups::{MarkupSignature, PageSignatures};
+pub use known::KnownFrames;
+pub(super) use learner::{BETWEEN_EXAMPLES, sample_key};
 pub(crate) use learner::{FrameLearner, SamplePage};
 pub(crate) use rows::FrameRow;
 
 /// Words of other text that a page has to have to be a context.
-const LEAST_REST: u64 = 20;
+const LEAST_REST: u64 = 10;
+/// Links in one place that are a list.
+pub(super) const LEAST_LIST: usize = 4;
 /// Words of a block of prose.
-const PROSE_WORDS: usize = 12;
+pub(super) const PROSE_WORDS: usize = 12;
 /// Share of a page's prose in what its markup calls aside, from which the markup is not believed.
 const MOST_ASIDE: f64 = 0.3;
+/// Words of prose by which a page itself tells whether its markup can be believed.
+const ENOUGH_PROSE: u64 = 100;
 /// Pages from which on a group without a frame is known to have none.
-const KNOWN_PAGES: u64 = 8;
+const KNOWN_PAGES: usize = 8;
+/// Bytes of what is known of a block.
+const BLOCK_BYTES: usize = 21;
+
+/// Marks of a block.
+pub(super) const ASIDE: u8 = 1;
+pub(super) const PROSE: u8 = 2;
+pub(super) const LINKS: u8 = 4;
 
 /// What is known of a block.
 #[derive(Debug, Clone, Copy)]
@@ -36,33 +51,89 @@ pub(super) struct BlockFacts {
     pub(super) hash: u64,
     /// Its place in the markup.
     pub(super) path: u64,
-    pub(super) words: usize,
+    pub(super) words: u32,
     pub(super) is_aside: bool,
     pub(super) is_prose: bool,
+    /// Whether most of it is links.
+    pub(super) is_links: bool,
 }
 
 impl BlockFacts {
-    pub(super) fn new(tokens: &[Token], path: u64, is_aside: bool, link_bytes: usize, text_bytes: usize) -> BlockFacts {
+    /// Of the tokens, the place and the marks of a block.
+    pub(super) fn new(tokens: &[Token], path: u64, marks: u8) -> BlockFacts {
         let hash = tokens.iter().fold(tokens.len() as u64, |hash, &token| {
             (hash.rotate_left(23) ^ token).wrapping_mul(0x9fb2_1c65_1e98_df25)
         });
-        let is_prose = tokens.len() >= PROSE_WORDS && link_bytes * 2 < text_bytes;
-        BlockFacts { hash, path, words: tokens.len(), is_aside, is_prose }
+        let words = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        BlockFacts { hash, path, words, ..BlockFacts::marked(marks) }
+    }
+
+    fn marked(marks: u8) -> BlockFacts {
+        let (is_aside, is_prose, is_links) = (marks & ASIDE != 0, marks & PROSE != 0, marks & LINKS != 0);
+        BlockFacts { hash: 0, path: 0, words: 0, is_aside, is_prose, is_links }
+    }
+
+    /// What it is, as bits.
+    pub(super) fn marks(&self) -> u8 {
+        u8::from(self.is_aside) * ASIDE | u8::from(self.is_prose) * PROSE | u8::from(self.is_links) * LINKS
+    }
+
+    /// Appends its bytes.
+    fn encode(&self, bytes: &mut Vec<u8>) {
+        bytes.extend(self.hash.to_le_bytes());
+        bytes.extend(self.path.to_le_bytes());
+        bytes.extend(self.words.to_le_bytes());
+        bytes.push(self.marks());
+    }
+
+    fn decode(bytes: &[u8]) -> BlockFacts {
+        let number = |range: std::ops::Range<usize>| {
+            bytes[range].iter().rev().fold(0u64, |number, &byte| number << 8 | u64::from(byte))
+        };
+        let words = u32::try_from(number(16..20)).unwrap_or(u32::MAX);
+        BlockFacts { hash: number(0..8), path: number(8..16), words, ..BlockFacts::marked(bytes[20]) }
     }
 }
 
-/// Whether the blocks that the markup calls aside are left out: not where most of the prose would go.
-pub(super) fn believes_markup(blocks: &[BlockFacts]) -> bool {
-    let prose = |is_counted: &dyn Fn(&BlockFacts) -> bool| -> usize {
-        blocks.iter().filter(|block| block.is_prose && is_counted(block)).map(|block| block.words).sum()
-    };
-    let all = prose(&|_| true);
-    if all == 0 {
-        // Without prose, what is left has to be something.
-        let left = blocks.iter().filter(|block| !block.is_aside).map(|block| block.words as u64).sum::<u64>();
-        return left >= LEAST_REST;
+/// Whether the blocks that the markup calls aside are left out: not where much of the prose would go. `known` is what was
+/// learnt from the pages of the site, for a page that has too little prose to tell.
+pub(super) fn believes_markup(blocks: &[BlockFacts], known: Option<bool>) -> bool {
+    let left = blocks.iter().filter(|block| !block.is_aside).map(|block| u64::from(block.words)).sum::<u64>();
+    let own = ProseCount::of(blocks);
+    let can_tell = own.aside >= ENOUGH_PROSE || own.all - own.aside >= ENOUGH_PROSE;
+    let own = own.believes_markup();
+    // What is left has to be something.
+    match if can_tell { own } else { known.or(own) } {
+        Some(believes) => believes && left > 0,
+        None => left >= LEAST_REST,
     }
-    prose(&|block| block.is_aside) as f64 <= MOST_ASIDE * all as f64
+}
+
+/// Words of prose, and those of it that the markup calls aside.
+#[derive(Default)]
+struct ProseCount {
+    all: u64,
+    aside: u64,
+}
+
+impl ProseCount {
+    fn of(blocks: &[BlockFacts]) -> ProseCount {
+        let mut count = ProseCount::default();
+        count.add(blocks);
+        count
+    }
+
+    fn add(&mut self, blocks: &[BlockFacts]) {
+        for block in blocks.iter().filter(|block| block.is_prose) {
+            self.all += u64::from(block.words);
+            self.aside += if block.is_aside { u64::from(block.words) } else { 0 };
+        }
+    }
+
+    /// Whether the names are believed; without prose nobody knows.
+    fn believes_markup(&self) -> Option<bool> {
+        (self.all > 0).then(|| self.aside as f64 <= MOST_ASIDE * self.all as f64)
+    }
 }
 
 /// A block that is frame.
@@ -83,11 +154,31 @@ impl FrameBlock {
     }
 }
 
-/// The groups at one similarity, and the frame of each.
+named! {
+    /// What the pages of a group have in common.
+    pub enum GroupedBy {
+        /// The host
+        Host = "host",
+        /// Names and places in the markup
+        Markup = "markup",
+        /// The same, and short blocks
+        MarkupAndMenus = "markup and menus",
+    }
+}
+
+/// Groups of one kind, and the frame of each.
 #[derive(Debug, Clone)]
 struct FrameLevel {
+    by: GroupedBy,
     groups: Groups,
     frames: Vec<GroupFrame>,
+}
+
+impl FrameLevel {
+    fn find(&self, page: &PageSignatures) -> Option<usize> {
+        let signature = if self.by == GroupedBy::Markup { &page.markup } else { &page.markup_and_menus };
+        self.groups.find(signature).map(|group| group as usize)
+    }
 }
 
 /// The frame of a group.
@@ -96,6 +187,8 @@ pub(super) struct GroupFrame {
     /// Pages of the sample that are in the group.
     pages: u64,
     blocks: HashMap<u64, FrameBlock>,
+    /// Whether what the markup calls aside is left out, if that is known.
+    believes_markup: Option<bool>,
 }
 
 impl GroupFrame {
@@ -106,7 +199,7 @@ impl GroupFrame {
 
     /// Whether enough pages were seen to say that what is not frame is not.
     fn is_known(&self) -> bool {
-        self.pages >= KNOWN_PAGES || !self.blocks.is_empty()
+        self.pages >= KNOWN_PAGES as u64 || !self.blocks.is_empty()
     }
 }
 
@@ -116,18 +209,37 @@ pub struct Frames {
     levels: Vec<FrameLevel>,
 }
 
+/// What is known about the frame of a page.
+pub(super) struct PageFrames<'f> {
+    /// The frames of its groups.
+    pub(super) frames: Vec<&'f GroupFrame>,
+    /// What stands for its site, its host or pages with like markup; nothing if too little is known of pages like this one
+    /// to say what is not frame.
+    pub(super) site: Option<u64>,
+    /// Whether what the markup calls aside is left out, if that is known of the site.
+    pub(super) believes_markup: Option<bool>,
+}
+
 impl Frames {
-    /// The frames of a page's groups, and what stands for its site: its host, or the pages with like markup. Nothing if
-    /// nothing is known of pages like this one.
-    pub(super) fn of(&self, page: &MarkupSignature) -> Option<(Vec<&GroupFrame>, u64)> {
-        let groups: Vec<Option<usize>> =
-            self.levels.iter().map(|level| level.groups.find(page).map(|group| group as usize)).collect();
-        let found = self.levels.iter().zip(&groups).filter_map(|(level, group)| Some(&level.frames[(*group)?]));
-        let known: Vec<&GroupFrame> = found.filter(|frame| frame.is_known()).collect();
-        let site = match (self.levels.first(), groups.first()) {
-            (Some(level), Some(&Some(group))) => level.groups.leaders[group].site(),
-            _ => page.site(),
-        };
-        (!known.is_empty()).then_some((known, site))
+    /// What is known about the frame of a page.
+    pub(super) fn of(&self, page: &PageSignatures) -> PageFrames<'_> {
+        let (mut frames, mut is_known, mut site) = (Vec::new(), false, page.markup.site());
+        let mut believes_markup = None;
+        for level in &self.levels {
+            let Some(group) = level.find(page) else { continue };
+            match level.by {
+                GroupedBy::Markup => {
+                    site = level.groups.leaders[group].site();
+                    believes_markup = level.frames[group].believes_markup;
+                }
+                GroupedBy::Host => frames.push(&level.frames[group]),
+                GroupedBy::MarkupAndMenus if level.frames[group].is_known() => {
+                    is_known = true;
+                    frames.push(&level.frames[group]);
+                }
+                GroupedBy::MarkupAndMenus => {}
+            }
+        }
+        PageFrames { frames, site: is_known.then_some(site), believes_markup }
     }
 }

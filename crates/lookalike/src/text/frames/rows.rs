@@ -2,20 +2,26 @@
 
 use std::collections::HashMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::text::frames::groups::{BINS, Groups, MarkupSignature};
-use crate::text::frames::{FrameBlock, FrameLevel, Frames, GroupFrame};
+use crate::text::frames::{FrameBlock, FrameLevel, Frames, GroupFrame, GroupedBy};
 
 /// A group of pages with like markup, or a block of its frame, as they are stored.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct FrameRow {
     /// The host of the group's pages; empty where it is not known.
     pub(crate) site: String,
-    /// The similarity of markup from which pages are in the group.
+    /// What the pages of the group have in common.
+    pub(crate) grouped_by: GroupedBy,
+    /// The similarity from which pages are in the group.
     pub(crate) similarity: f64,
-    /// The number of the group among those of this similarity.
+    /// The number of the group among those of its kind.
     pub(crate) group: u64,
     /// What the markup of the group is like; only in its first row, which is not about a block.
     pub(crate) markup: Option<String>,
+    /// Whether what the markup calls aside is left out, in the same row, if that is known.
+    pub(crate) believes_markup: Option<bool>,
     /// The hash of the block.
     pub(crate) block: Option<u64>,
     pub(crate) pages: u64,
@@ -30,9 +36,11 @@ impl Frames {
             level.groups.leaders.iter().zip(&level.frames).enumerate().flat_map(move |(group, (leader, frame))| {
                 let row = move |block, found: Option<&FrameBlock>| FrameRow {
                     site: leader.host.to_string(),
+                    grouped_by: level.by,
                     similarity: level.groups.least,
                     group: group as u64,
                     markup: None,
+                    believes_markup: None,
                     block,
                     pages: found.map_or(0, |found| u64::from(found.pages)),
                     contexts: found.map_or(0, |found| u64::from(found.contexts)),
@@ -41,7 +49,8 @@ impl Frames {
                 let bins: String = leader.bins.iter().map(|bin| format!("{bin:08x}")).collect();
                 let mut blocks: Vec<(&u64, &FrameBlock)> = frame.blocks.iter().collect();
                 blocks.sort_unstable_by_key(|(hash, found)| (std::cmp::Reverse(found.pages), **hash));
-                let first = FrameRow { markup: Some(bins), pages: frame.pages, ..row(None, None) };
+                let believes_markup = frame.believes_markup;
+                let first = FrameRow { markup: Some(bins), believes_markup, pages: frame.pages, ..row(None, None) };
                 [first].into_iter().chain(blocks.into_iter().map(move |(&hash, found)| row(Some(hash), Some(found))))
             })
         })
@@ -54,8 +63,12 @@ impl Frames {
     pub(crate) fn from_rows(rows: impl IntoIterator<Item = FrameRow>) -> Result<Frames, String> {
         let mut levels: Vec<FrameLevel> = Vec::new();
         for row in rows {
-            if levels.last().is_none_or(|level| level.groups.least.total_cmp(&row.similarity).is_ne()) {
-                levels.push(FrameLevel { groups: Groups::new(row.similarity), frames: Vec::new() });
+            let is_of = |level: &FrameLevel| {
+                level.by == row.grouped_by && level.groups.least.total_cmp(&row.similarity).is_eq()
+            };
+            if !levels.last().is_some_and(is_of) {
+                let groups = Groups::new(row.similarity);
+                levels.push(FrameLevel { by: row.grouped_by, groups, frames: Vec::new() });
             }
             let level = levels.last_mut().expect("one was just added");
             if let Some(markup) = &row.markup {
@@ -63,7 +76,11 @@ impl Frames {
                 let bins = bins.collect::<Option<Vec<u32>>>().filter(|_| markup.len() == BINS * 8);
                 let bins = bins.ok_or("has a group whose markup cannot be understood")?;
                 level.groups.add(MarkupSignature::of_bins(&row.site, bins));
-                level.frames.push(GroupFrame { pages: row.pages, blocks: HashMap::new() });
+                level.frames.push(GroupFrame {
+                    pages: row.pages,
+                    blocks: HashMap::new(),
+                    believes_markup: row.believes_markup,
+                });
             }
             if level.frames.len() as u64 != row.group + 1 {
                 return Err("has groups that are not in order".to_owned());
