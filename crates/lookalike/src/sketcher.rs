@@ -196,6 +196,11 @@ impl Sketcher {
         };
         self.bytes.clear();
         u64::encode(read.tokens, &mut self.bytes);
+        let count = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
+        if let Some(text_hash) = read.text_hash.filter(|_| count > 0 && !self.plan.is_long_enough(count)) {
+            // A few words that are left of a page do not say that it is the same page as another.
+            u64::encode(&[text_hash], &mut self.bytes);
+        }
         if self.within.is_some() {
             // Copies in different groups are not the same page: they are not even compared.
             u64::encode(&[self.group], &mut self.bytes);
@@ -231,7 +236,6 @@ impl Sketcher {
         }
         self.tokens.clear();
         self.tokens.extend_from_slice(read.tokens);
-        let count = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
         let scope = read.scope;
         #[allow(clippy::cast_possible_truncation)] // half of a hash is a hash
         let text_hash = read.text_hash.unwrap_or(identity as u64).max(1);

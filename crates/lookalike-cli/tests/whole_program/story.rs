@@ -145,7 +145,7 @@ fn an_index_carries_its_frames() {
     // Without its frames it is not what it was.
     let path = at("seen").join(&frames[0]);
     let lines = fs::read_to_string(&path).unwrap();
-    fs::write(&path, lines.replacen("Lamp", "Lamb", 1)).unwrap();
+    fs::write(&path, lines.replacen("lamp", "lamb", 1)).unwrap();
     let ran = index(&["stats", "seen"]);
     assert!(ran.code == 1 && ran.stderr.contains("is not what it was when it was written"), "{}", ran.stderr);
 }

@@ -87,11 +87,13 @@ impl CutPage {
         let blocks = ranges(&self.block_ends).zip(ranges(&self.text_ends)).zip(&self.numbers);
         let facts = blocks.map(|((tokens, text), &number)| {
             let place = page.places[number];
+            // Half of it is the name of the site, and the other half is said again in the page.
+            let is_title = !page.title.is_empty() && text.contains(&page.title.start);
             let is_links = place.link_bytes * 2 >= text.len();
             // Mostly links is not prose, however long.
             let is_prose = tokens.len() >= PROSE_WORDS && !is_links;
             let mark = |is: bool, mark: u8| if is { mark } else { 0 };
-            let marks = mark(place.is_aside, ASIDE) | mark(is_prose, PROSE) | mark(is_links, LINKS);
+            let marks = mark(place.is_aside || is_title, ASIDE) | mark(is_prose, PROSE) | mark(is_links, LINKS);
             BlockFacts::new(&self.tokens[tokens], place.path, marks)
         });
         facts.collect()

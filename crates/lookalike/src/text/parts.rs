@@ -15,7 +15,7 @@ named! {
         Compared = "compared",
         /// The site repeats it around different texts
         Frame = "frame",
-        /// The markup calls it navigation, or the like
+        /// The markup calls it navigation, a title, or the like
         Aside = "aside",
         /// It does not read like prose
         Other = "other",
