@@ -12,10 +12,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 COLUMNS = {
-    "pages": ["id", "source", "record", "offset", "length", "url", "title", "tokens", "identity", "revisit_of"],
-    "clusters": ["id", "cluster", "kept", "kept_id", "similarity", "kind", "component"],
-    "pairs": ["left", "right", "similarity", "left_in_right", "right_in_left", "score", "estimate", "same_site"],
-    "near_misses": ["left", "right", "similarity", "left_in_right", "right_in_left", "score", "estimate", "same_site"],
+    "pages": ["id", "source", "record", "offset", "length", "url", "title", "tokens", "identity", "revisit_of", "content", "text_hash"],
+    "clusters": ["id", "cluster", "kept", "kept_id", "similarity", "page_similarity", "kind", "component"],
+    "pairs": ["left", "right", "similarity", "left_in_right", "right_in_left", "score", "estimate", "page_similarity", "same_site"],
+    "near_misses": ["left", "right", "similarity", "left_in_right", "right_in_left", "score", "estimate", "page_similarity", "same_site"],
 }
 
 
@@ -23,6 +23,8 @@ COLUMNS = {
 def result(tmp_path_factory):
     output = tmp_path_factory.mktemp("run") / "out"
     command = [os.environ["LOOKALIKE"], "dedup", str(ROOT / "examples/newsroom"), "--output", str(output), "--jsonl"]
+    # Strict, so that some pairs are near misses.
+    command += ["--within-site", "0.8", "--between-sites", "0.8"]
     subprocess.run(command, check=True)
     return output
 

@@ -6,6 +6,7 @@ mod evaluation;
 mod hamming;
 mod kernels;
 mod labelled_tables;
+mod languages;
 mod peers;
 mod refine;
 mod service;
@@ -97,8 +98,13 @@ enum Command {
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
     Scopes,
-    /// Frames: whole pages, cores and stories on labelled data, at defaults
+    /// Frames: parts of a page on labelled data, at defaults, beside Resiliparse and trafilatura
     Frames,
+    /// Pages in many languages, each against the text of its main element
+    Languages {
+        /// A folder with LANGUAGE/html/NAME.html and LANGUAGE/text/NAME.txt
+        directory: PathBuf,
+    },
     /// The service under load: CPU of a check, latencies, durable inserts, memory
     Service(service::ServiceArguments),
     /// A server that only parses, for `service`
@@ -125,6 +131,7 @@ fn main() -> Result<()> {
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
         Command::Frames => labelled_tables::frames(),
+        Command::Languages { directory } => languages::run(&directory),
         Command::Service(arguments) => service::run(&arguments),
         Command::ServiceParser { index } => service::parser(index),
         Command::Sketching => Ok(sketching::run()?),

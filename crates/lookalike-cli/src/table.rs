@@ -121,7 +121,7 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         }
     }
     for (scope, label) in
-        [("story", "compared: without frame"), ("main", "compared: main content"), ("core", "compared: core")]
+        [("story", "compared: no frame"), ("main", "compared: main content"), ("core", "compared: core")]
     {
         if let Some(&count) = summary.compared.get(scope) {
             row(label, count, share(count))?;

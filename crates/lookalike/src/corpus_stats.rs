@@ -36,7 +36,7 @@ pub fn count(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Ob
     let needs = config.corpus_needs();
     let mut stats = CorpusStats::default();
     if needs.frames {
-        stats.frames = Some(Arc::new(learn_frames(config.content.text_options(), corpus, threads, observer)?));
+        stats.frames = Some(Arc::new(learn_frames(config.content.text_options(), &[corpus], threads, observer)?));
     }
     if needs.antecedents {
         stats.antecedents = frequent_words(config, corpus, threads, observer)?;
@@ -48,29 +48,33 @@ pub fn count(config: &Config, corpus: &Corpus, threads: usize, observer: &dyn Ob
     Ok(stats)
 }
 
-/// Learns what sites put around their stories, in a pass of its own.
+/// Learns what sites put around their stories, in a pass of its own. From several corpora one thing is learnt: pages with
+/// like markup are taken for pages of one site, whatever their hosts, so that the same is left out of each.
 ///
 /// # Errors
 /// When the input cannot be read.
 pub(crate) fn learn_frames(
     options: TextOptions,
-    corpus: &Corpus,
+    corpora: &[&Corpus],
     threads: usize,
     observer: &dyn Observer,
 ) -> Result<Frames> {
     let file = tempfile::NamedTempFile::new().map_err(Error::io(&std::env::temp_dir(), "create"))?;
     let learner = RwLock::new(FrameLearner::new(Spill::new(file.path().to_path_buf(), SAMPLE_BYTES)));
-    corpus.scan().threads(threads).progress_to(observer).without_revisits().for_each(
-        || PageReader::new(options),
-        |reader, page| {
-            let learner = learner.read().unwrap_or_else(PoisonError::into_inner);
-            Ok(reader.hold(&page, false, &learner).and_then(|(held, _)| held.sample()))
-        },
-        |page| {
-            learner.write().unwrap_or_else(PoisonError::into_inner).add(page)?;
-            Ok(ControlFlow::Continue(()))
-        },
-    )?;
+    for corpus in corpora {
+        corpus.scan().threads(threads).progress_to(observer).without_revisits().for_each(
+            || PageReader::new(options),
+            |reader, mut page| {
+                page.url = page.url.filter(|_| corpora.len() == 1);
+                let learner = learner.read().unwrap_or_else(PoisonError::into_inner);
+                Ok(reader.hold(&page, false, &learner).and_then(|(held, _)| held.sample()))
+            },
+            |page| {
+                learner.write().unwrap_or_else(PoisonError::into_inner).add(page)?;
+                Ok(ControlFlow::Continue(()))
+            },
+        )?;
+    }
     learner.into_inner().unwrap_or_else(PoisonError::into_inner).finish()
 }
 

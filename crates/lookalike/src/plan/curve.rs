@@ -15,7 +15,11 @@ impl Plan {
     /// The chance that a pair is found and accepted, where that is a matter of chance.
     #[must_use]
     pub fn curve(&self, threshold: f64) -> Option<Curve<'_>> {
-        let bands = self.sketch.bands();
+        let bands = match (self.decision, self.sketch.story_bands) {
+            // Bands of their own find what has less in common.
+            (Decision::Stories { text, .. }, Some(bands)) if threshold < text => Some(bands),
+            _ => self.sketch.bands(),
+        };
         match (self.decision, bands) {
             (Decision::Similarity { .. } | Decision::Stories { .. }, Some(bands)) => Some(Curve {
                 chance: Box::new(move |s| bands.probability(s, 1)),

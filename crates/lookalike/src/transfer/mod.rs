@@ -180,6 +180,7 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
     let read = &options.config.read;
     let (from, to) = (Side::new(&options.from, read)?, Side::new(&options.to, read)?);
     let config = side::common_config(&from, &to, &options.config)?;
+    let config = side::with_frames(config, [&from, &to], options.threads, observer)?;
     let judged = JudgedPages::read(&from, &judgments, &config, options, observer)?;
     check_missing(&judged, &judgments, options)?;
     let found = Counterparts::find(&judged, &to, &config, options, observer)?;

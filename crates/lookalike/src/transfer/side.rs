@@ -4,14 +4,13 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use crate::config::{Config, FingerprintConfig};
+use crate::config::{Config, FingerprintConfig, KnownFrames};
 use crate::corpus_stats;
 use crate::error::{Error, Result};
 use crate::index::pages::fingerprint;
 use crate::index::{FingerprintOrigin, Index, OpenOptions};
 use crate::observe::{Observer, Stage};
 use crate::page::{RawPage, Token};
-use crate::plan::CorpusStats;
 use crate::read::{Corpus, ReadConfig};
 use crate::sketcher::Sketcher;
 use crate::text::{PageReader, Scope, TextOptions};
@@ -85,6 +84,27 @@ pub(super) fn common_config(from: &Side, to: &Side, given: &Config) -> Result<Co
     Ok(config)
 }
 
+/// The config with what the sites of both sides put around their texts, unless the frames of an index are known.
+pub(super) fn with_frames(
+    mut config: Config,
+    sides: [&Side; 2],
+    threads: usize,
+    observer: &dyn Observer,
+) -> Result<Config> {
+    if config.corpus_needs().frames {
+        let corpora = sides.iter().filter_map(|side| match side {
+            Side::Pages(pages) => Some(&pages.corpus),
+            Side::Index(_) => None,
+        });
+        let corpora: Vec<&Corpus> = corpora.collect();
+        observer.start(Stage::Count, corpora.iter().map(|corpus| corpus.bytes()).sum());
+        let frames = corpus_stats::learn_frames(config.content.text_options(), &corpora, threads, observer)?;
+        observer.finish(Stage::Count);
+        config.content.frames = Some(KnownFrames::new(Arc::new(frames)));
+    }
+    Ok(config)
+}
+
 /// The URL in a row's id, where the id is one.
 pub(super) fn url_in_id(id: &str) -> Option<&str> {
     id.contains("://").then_some(id)
@@ -143,14 +163,7 @@ impl PageFiles {
         mut collect: impl FnMut(Made),
     ) -> Result<ReadCounts> {
         let corpus = &self.corpus;
-        // Each corpus has frames of its own, unless those of an index are known.
-        let stats = if config.corpus_needs().frames {
-            let frames = corpus_stats::learn_frames(config.content.text_options(), corpus, threads, observer)?;
-            Some(Arc::new(CorpusStats { frames: Some(Arc::new(frames)), ..CorpusStats::default() }))
-        } else {
-            None
-        };
-        let plan = config.plan_with(stats);
+        let plan = config.plan();
         let frames = plan.corpus.as_ref().and_then(|corpus| corpus.frames.clone());
         let options = TextOptions { words: false, blocks: true, ..plan.text };
         observer.start(Stage::Read, corpus.bytes());

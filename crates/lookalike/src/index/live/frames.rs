@@ -57,7 +57,7 @@ impl IndexConfig {
         }
         let corpus = Corpus::new(discover(inputs, self.read.format, directory, None)?, &self.read);
         observer.start(Stage::Count, corpus.bytes());
-        let frames = corpus_stats::learn_frames(pages.content.text_options(), &corpus, threads, observer)?;
+        let frames = corpus_stats::learn_frames(pages.content.text_options(), &[&corpus], threads, observer)?;
         observer.finish(Stage::Count);
         pages.content.frames = Some(KnownFrames::new(Arc::new(frames)));
         Ok(())

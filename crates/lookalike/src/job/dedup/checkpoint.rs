@@ -206,7 +206,7 @@ pub(super) fn encode(batch: &SketchedBatch) -> Result<Vec<u8>> {
 }
 
 fn to_bytes(entry: &Entry<&SketchedBatch>) -> Result<Vec<u8>> {
-    postcard::to_stdvec(entry).map_err(|error| Error::internal(&format!("a batch cannot be written: {error}")))
+    postcard::to_stdvec(entry).map_err(|error| Error::internal(format!("a batch cannot be written: {error}")))
 }
 
 /// The name of a unit's file.

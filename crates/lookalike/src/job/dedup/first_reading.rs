@@ -165,7 +165,7 @@ impl Run<'_> {
                     Ok(())
                 })?;
                 // What has to wait is written; here, where the memory is that it takes.
-                if out.held.is_empty() { Ok(ReadBatch::Sketched(out)) } else { ReadBatch::held(&out) }
+                if out.held.is_empty() { Ok(ReadBatch::Sketched(Box::new(out))) } else { ReadBatch::held(&out) }
             },
             |event| {
                 match event {
@@ -185,7 +185,7 @@ impl Run<'_> {
                             ReadBatch::Sketched(batch) => {
                                 checkpoints.add(unit, &batch)?;
                                 if is_turn {
-                                    turn.take(batch, &mut table)?;
+                                    turn.take(*batch, &mut table)?;
                                 }
                             }
                         }
@@ -213,7 +213,7 @@ impl Run<'_> {
 
 /// A batch that was read.
 enum ReadBatch {
-    Sketched(SketchedBatch),
+    Sketched(Box<SketchedBatch>),
     /// It has pages that have to wait: its bytes, and what can be learnt from it.
     Held(Vec<u8>, Vec<SamplePage>),
 }

@@ -8,6 +8,7 @@ use askama::Template;
 
 use crate::config::{ClusterMode, Keep};
 use crate::error::Result;
+use crate::names::Named;
 use crate::page::{PageId, RawPage, ScoredPair};
 use crate::plan::Decision;
 use crate::report::diff::differences::classify;
@@ -19,7 +20,7 @@ use crate::report::summary::Summary;
 use crate::report::{Findings, files, render};
 use crate::size::format_bytes;
 use crate::spill::Scratch;
-use crate::text::{BlockPart, PageReader};
+use crate::text::{BlockPart, PageReader, Scope};
 
 /// Clusters that are shown, and members of each.
 const SHOWN_CLUSTERS: usize = 12;
@@ -168,7 +169,10 @@ impl Findings<'_> {
         let earlier = self.earlier.as_ref().map(|earlier| earlier.threshold);
         match self.plan.decision {
             Decision::Similarity { threshold, .. } => Some(earlier.unwrap_or(threshold)),
-            Decision::Stories { between, within, .. } => Some(earlier.unwrap_or(between.min(within))),
+            Decision::Stories { text, between, within, .. } => {
+                let has_stories = self.scopes.contains_key(Scope::Story.name());
+                Some(earlier.unwrap_or(if has_stories { between.min(within) } else { text }))
+            }
             _ => earlier,
         }
     }

@@ -89,6 +89,14 @@ pub(in crate::text) struct PageSignatures {
     pub(in crate::text) markup_and_menus: MarkupSignature,
 }
 
+impl PageSignatures {
+    /// The same of a page whose host is not known.
+    pub(super) fn without_host(&self) -> PageSignatures {
+        let without = |signature: &MarkupSignature| MarkupSignature { host: "".into(), ..signature.clone() };
+        PageSignatures { markup: without(&self.markup), markup_and_menus: without(&self.markup_and_menus) }
+    }
+}
+
 /// Groups of pages with like markup, each by the first page that was in it.
 #[derive(Debug, Clone)]
 pub(super) struct Groups {

@@ -209,7 +209,7 @@ impl FrameLearner {
             level.frames = members.iter().map(|pages| self.frame(pages, by)).collect::<Result<_>>()?;
             levels.push(level);
         }
-        Ok(Frames { levels })
+        Ok(Frames::new(levels))
     }
 
     /// The frame of a group; of a very large one, as far as its first pages tell.

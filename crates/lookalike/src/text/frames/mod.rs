@@ -75,7 +75,8 @@ impl BlockFacts {
 
     /// What it is, as bits.
     pub(super) fn marks(&self) -> u8 {
-        u8::from(self.is_aside) * ASIDE | u8::from(self.is_prose) * PROSE | u8::from(self.is_links) * LINKS
+        let mark = |is: bool, mark: u8| if is { mark } else { 0 };
+        mark(self.is_aside, ASIDE) | mark(self.is_prose, PROSE) | mark(self.is_links, LINKS)
     }
 
     /// Appends its bytes.
@@ -132,7 +133,7 @@ impl ProseCount {
 
     /// Whether the names are believed; without prose nobody knows.
     fn believes_markup(&self) -> Option<bool> {
-        (self.all > 0).then(|| self.aside as f64 <= MOST_ASIDE * self.all as f64)
+        (self.all > 0).then_some(self.aside as f64 <= MOST_ASIDE * self.all as f64)
     }
 }
 
@@ -207,6 +208,8 @@ impl GroupFrame {
 #[derive(Debug, Clone)]
 pub struct Frames {
     levels: Vec<FrameLevel>,
+    /// Whether hosts were known when they were learnt; otherwise those of pages do not count.
+    has_hosts: bool,
 }
 
 /// What is known about the frame of a page.
@@ -221,8 +224,21 @@ pub(super) struct PageFrames<'f> {
 }
 
 impl Frames {
+    fn new(levels: Vec<FrameLevel>) -> Frames {
+        let mut leaders = levels.iter().flat_map(|level| &level.groups.leaders);
+        let has_hosts = leaders.any(|leader| !leader.host.is_empty());
+        Frames { levels, has_hosts }
+    }
+
     /// What is known about the frame of a page.
     pub(super) fn of(&self, page: &PageSignatures) -> PageFrames<'_> {
+        let without_host;
+        let page = if self.has_hosts {
+            page
+        } else {
+            without_host = page.without_host();
+            &without_host
+        };
         let (mut frames, mut is_known, mut site) = (Vec::new(), false, page.markup.site());
         let mut believes_markup = None;
         for level in &self.levels {

@@ -92,6 +92,6 @@ impl Frames {
                 frame.blocks.insert(block, FrameBlock { pages, contexts, example });
             }
         }
-        Ok(Frames { levels })
+        Ok(Frames::new(levels))
     }
 }
