@@ -120,6 +120,8 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let index = if plan.keeps_features() { scale(features, factor) * INDEX_BYTES_PER_FEATURE } else { 0 };
     let floor = BASE_BYTES + all_pages * BYTES_PER_PAGE + index;
     let wanted = floor + keys + sets;
+    // Pages wait as tokens until it is known what is frame.
+    let held = if config.leaves_out_frames() { scale(tokens, factor) * 8 } else { 0 };
     let spilled = wanted.saturating_sub(options.memory_bytes.max(floor));
     Ok(Estimate {
         bytes,
@@ -129,7 +131,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         seconds: elapsed * factor * (1.0 + LATER_STAGES),
         memory_bytes: wanted.min(options.memory_bytes.max(floor)),
         memory_floor_bytes: floor,
-        disk_bytes: bytes + all_pages * 100 + spilled,
+        disk_bytes: bytes + all_pages * 100 + spilled + held,
         skipped,
         bands: plan.sketch.bands(),
         corpus,

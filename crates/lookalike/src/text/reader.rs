@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::page::{Body, Markup, RawPage, Token, looks_like_html};
+use crate::page::{Markup, RawPage, Token};
 use crate::text::core::CoreFinder;
 use crate::text::cut::{CutPage, hash_of_tokens, ranges};
 use crate::text::frames::{FrameLearner, Frames};
@@ -123,13 +123,9 @@ impl PageReader {
 
     /// Whether a page is held until the frames are known.
     fn is_held(&self, page: &RawPage<'_>) -> bool {
-        let is_markup = match (page.markup, &page.body) {
-            (Markup::Unknown, Body::Text(text)) => looks_like_html(text.as_bytes()),
-            // Markup begins in ASCII, whatever the charset.
-            (Markup::Unknown, Body::Bytes(bytes)) => looks_like_html(bytes),
-            (markup, _) => markup == Markup::Html,
-        };
-        is_markup && self.options.scope == Scope::Story && !self.options.raw
+        self.options.scope == Scope::Story
+            && !self.options.raw
+            && (page.markup == Markup::Html || page.markup == Markup::Unknown && is_html(page.markup, &unicode(page)))
     }
 
     /// A page in its blocks, and its title; nothing where there is no frame to know. With `keeps_text` also its text, with

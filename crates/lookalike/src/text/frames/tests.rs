@@ -301,3 +301,15 @@ fn many_small_sites_are_not_mixed() {
     }
     assert!((10..=50).contains(&known), "{known} of 100 hosts are known");
 }
+
+#[test]
+fn markup_in_any_charset_is_held() {
+    let html = page(&story(1));
+    let wide: Vec<u8> = [0xfeff].into_iter().chain(html.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    let mut reader = PageReader::new(OPTIONS);
+    // What is held and what is read as HTML must be the same, or pages would be lost on the way.
+    for page in [RawPage::bytes(html.as_bytes()), RawPage::bytes(&wide), RawPage::bytes(&b"no markup"[..])] {
+        let is_held = reader.hold(&page, false, &learner()).is_some();
+        assert_eq!(is_held, reader.read(&page).scope.is_some());
+    }
+}
