@@ -139,22 +139,20 @@ impl Groups {
             return self.by_host.get(&page.host).copied();
         }
         let by_bin = self.by_bin.get(&page.host)?;
-        // A group that shares enough of its bins shares one of the first, unless it shares less than is asked for.
-        let own = page.filled.count_ones() as usize;
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a count is a count
-        let missed = ((1.0 - self.least) * own as f64).floor() as usize;
-        let bins = page.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN);
+        let mut shared = vec![0u32; self.leaders.len()];
         let mut met: Vec<u32> = Vec::new();
-        for (bin, &value) in bins.take(missed + 1) {
-            met.extend(by_bin.get(&bin_key(bin, value)).into_iter().flatten());
+        for (bin, &value) in page.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN) {
+            for &group in by_bin.get(&bin_key(bin, value)).into_iter().flatten() {
+                let shared = &mut shared[group as usize];
+                if *shared == 0 {
+                    met.push(group);
+                }
+                *shared += 1;
+            }
         }
-        met.sort_unstable();
-        met.dedup();
         let similarity = |group: u32| {
-            let leader = &self.leaders[group as usize];
-            let shared = page.bins.iter().zip(&leader.bins).filter(|(own, theirs)| own == theirs && **own != EMPTY_BIN);
-            let all = (page.filled | leader.filled).count_ones();
-            shared.count() as f64 / f64::from(all)
+            let all = (page.filled | self.leaders[group as usize].filled).count_ones();
+            f64::from(shared[group as usize]) / f64::from(all)
         };
         let near = met.into_iter().map(|group| (similarity(group), group));
         near.filter(|row| row.0 >= self.least)
