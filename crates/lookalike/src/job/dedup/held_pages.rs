@@ -102,7 +102,6 @@ impl Run<'_> {
                     Step::Batch(batch) => {
                         if let Some(batch) = batch.filter(|_| !is_skipped) {
                             held.starts.push(PageId::from_index(table.sketched.pages.len()));
-                            self.observer.advance(0, 0);
                             table.append(batch)?;
                         }
                     }
