@@ -23,6 +23,9 @@ pub(crate) struct HeldPage {
     tokens: Vec<Token>,
     /// Where blocks end: numbers of tokens.
     block_ends: Vec<usize>,
+    /// A hash of each block's tokens.
+    #[serde(with = "as_bytes")]
+    hashes: Vec<u64>,
     /// The place of each block in the markup.
     #[serde(with = "as_bytes")]
     paths: Vec<u64>,
@@ -60,6 +63,7 @@ impl HeldPage {
         HeldPage {
             tokens: cut.tokens.clone(),
             block_ends: cut.block_ends.clone(),
+            hashes: facts.iter().map(|block| block.hash).collect(),
             paths: facts.iter().map(|block| block.path).collect(),
             marks: facts.iter().map(BlockFacts::marks).collect(),
             host: host.unwrap_or_default(),
@@ -73,13 +77,20 @@ impl HeldPage {
 
     /// What is known of its blocks.
     pub(super) fn blocks(&self) -> Vec<BlockFacts> {
-        let known = ranges(&self.block_ends).zip(&self.paths).zip(&self.marks);
-        known.map(|((tokens, &path), &marks)| BlockFacts::new(&self.tokens[tokens], path, marks)).collect()
+        let known = ranges(&self.block_ends).zip(&self.hashes).zip(&self.paths).zip(&self.marks);
+        known.map(|(((tokens, &hash), &path), &marks)| BlockFacts::hashed(hash, tokens.len(), path, marks)).collect()
     }
 
     pub(super) fn signatures(&self) -> PageSignatures {
         let of_bins = |bins: &Vec<u32>| MarkupSignature::of_bins(&self.host, bins.clone());
         PageSignatures { markup: of_bins(&self.markup), markup_and_menus: of_bins(&self.markup_and_menus) }
+    }
+
+    /// About how many bytes it is stored in.
+    pub(crate) fn expected_bytes(&self) -> usize {
+        let numbers = size_of_val(&*self.tokens) + size_of_val(&*self.block_ends) + size_of_val(&*self.markup) * 2;
+        let text = self.text.as_ref().map_or(0, |held| held.text.len() + size_of_val(&*held.ends));
+        numbers + self.paths.len() * 17 + self.host.len() + self.examples.len() + text + 64
     }
 
     /// Its text, if it was kept.

@@ -66,7 +66,7 @@ pub(crate) struct BlockPlace {
 }
 
 struct OpenElement {
-    name: u64,
+    name: ElementName,
     path: u64,
     is_aside: bool,
 }
@@ -99,8 +99,8 @@ impl Outline {
         if !parts_blocks || is_void(name) {
             return;
         }
-        let lower = name.to_ascii_lowercase();
-        while self.open.last().is_some_and(|open| is_closed_by(open.name, &lower)) {
+        let name = ElementName::new(name);
+        while self.open.last().is_some_and(|open| is_closed_by(open.name, name)) {
             self.open.pop();
         }
         if self.open.len() == MOST_DEPTH {
@@ -108,8 +108,7 @@ impl Outline {
         }
         let (path, is_aside) = self.open.last().map_or((0, false), |element| (element.path, element.is_aside));
         let class = classes.split_ascii_whitespace().next().unwrap_or_default();
-        let hash = xxh3_64(&lower);
-        let is_aside = match &*lower {
+        let is_aside = match name.as_bytes() {
             b"main" => false,
             _ if role.trim() == "main" => false,
             b"nav" | b"aside" | b"footer" | b"header" => true,
@@ -117,8 +116,11 @@ impl Outline {
             b"html" | b"body" => false,
             _ => is_aside || ROLES.contains(&role.trim()) || has_cue(classes) || has_cue(id),
         };
-        let path = xxh3_64(&[path.to_le_bytes(), hash.to_le_bytes(), name_hash(class).to_le_bytes()].concat());
-        self.open.push(OpenElement { name: hash, path, is_aside });
+        let mut place = [0; 24];
+        for (part, number) in place.chunks_exact_mut(8).zip([path, xxh3_64(name.as_bytes()), name_hash(class)]) {
+            part.copy_from_slice(&number.to_le_bytes());
+        }
+        self.open.push(OpenElement { name, path: xxh3_64(&place), is_aside });
     }
 
     /// An end tag.
@@ -128,8 +130,8 @@ impl Outline {
         {
             self.link_bytes += text_end.saturating_sub(start);
         }
-        let hash = xxh3_64(&name.to_ascii_lowercase());
-        let found = self.open.iter().rev().take(MOST_SEARCHED).position(|open| open.name == hash);
+        let name = ElementName::new(name);
+        let found = self.open.iter().rev().take(MOST_SEARCHED).position(|open| open.name == name);
         if let Some(above) = found {
             self.open.truncate(self.open.len() - above - 1);
         }
@@ -175,18 +177,39 @@ fn is_void(name: &[u8]) -> bool {
     [&b"br"[..], b"hr", b"frame"].iter().any(|void| name.eq_ignore_ascii_case(void))
 }
 
-/// Whether an open element ends where `name` starts, although nobody closed it.
-fn is_closed_by(open: u64, name: &[u8]) -> bool {
-    let is = |one: &[u8]| open == xxh3_64(one);
-    match name {
-        b"li" => is(b"li") || is(b"p"),
-        b"dt" | b"dd" => is(b"dt") || is(b"dd") || is(b"p"),
-        b"td" | b"th" => is(b"td") || is(b"th") || is(b"p"),
-        b"tr" => is(b"tr") || is(b"td") || is(b"th") || is(b"p"),
-        b"option" => is(b"option"),
-        b"body" => is(b"head"),
-        _ => is(b"p"),
+/// The name of an element that parts blocks, in lower case; none of them is longer than this.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct ElementName {
+    bytes: [u8; ElementName::BYTES],
+    start: usize,
+}
+
+impl ElementName {
+    const BYTES: usize = 16;
+
+    fn new(name: &[u8]) -> ElementName {
+        let name = &name[..name.len().min(ElementName::BYTES)];
+        let packed = name.iter().fold(0u128, |packed, byte| packed << 8 | u128::from(byte.to_ascii_lowercase()));
+        ElementName { bytes: packed.to_be_bytes(), start: ElementName::BYTES - name.len() }
     }
+
+    fn as_bytes(&self) -> &[u8] {
+        &self.bytes[self.start..]
+    }
+}
+
+/// Whether an open element ends where `name` starts, although nobody closed it.
+fn is_closed_by(open: ElementName, name: ElementName) -> bool {
+    let ends: &[&[u8]] = match name.as_bytes() {
+        b"li" => &[b"li", b"p"],
+        b"dt" | b"dd" => &[b"dt", b"dd", b"p"],
+        b"td" | b"th" => &[b"td", b"th", b"p"],
+        b"tr" => &[b"tr", b"td", b"th", b"p"],
+        b"option" => &[b"option"],
+        b"body" => &[b"head"],
+        _ => &[b"p"],
+    };
+    ends.contains(&open.as_bytes())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
+use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -206,7 +207,30 @@ pub(super) fn encode(batch: &SketchedBatch) -> Result<Vec<u8>> {
 }
 
 fn to_bytes(entry: &Entry<&SketchedBatch>) -> Result<Vec<u8>> {
-    postcard::to_stdvec(entry).map_err(|error| Error::internal(format!("a batch cannot be written: {error}")))
+    let expected = if let Entry::Batch(batch) = entry { batch.expected_bytes() } else { 0 };
+    postcard::serialize_with_flavor(entry, Growing(Vec::with_capacity(expected)))
+        .map_err(|error| Error::internal(format!("a batch cannot be written: {error}")))
+}
+
+/// Bytes that are written into room that is there: a batch is large, and growing step by step would copy it several times.
+struct Growing(Vec<u8>);
+
+impl Flavor for Growing {
+    type Output = Vec<u8>;
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<Vec<u8>> {
+        Ok(self.0)
+    }
 }
 
 /// The name of a unit's file.

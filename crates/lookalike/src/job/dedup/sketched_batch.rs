@@ -198,6 +198,13 @@ impl SketchedBatch {
         Ok(())
     }
 
+    /// About how many bytes it is stored in.
+    pub(super) fn expected_bytes(&self) -> usize {
+        let held = self.held.iter().map(|(_, page)| page.expected_bytes()).sum::<usize>();
+        let columns = self.columns.len() * self.rows.len() * size_of::<u64>();
+        held + columns + self.strings.len() + self.rows.len() * size_of::<BatchRow>()
+    }
+
     /// What can be learnt about frames from the pages that were held.
     pub(super) fn samples(&self) -> Vec<SamplePage> {
         self.held.iter().filter_map(|(_, page)| page.sample()).collect()

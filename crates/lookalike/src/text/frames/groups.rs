@@ -1,13 +1,11 @@
 //! Pages with like markup: which group a page belongs to.
 
 use std::collections::HashMap;
-use std::hash::BuildHasherDefault;
 use std::sync::Arc;
 
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::text::frames::BlockFacts;
-use crate::text::term::TokenHasher;
 
 /// Bins of a signature.
 pub(super) const BINS: usize = 128;
@@ -102,32 +100,28 @@ impl PageSignatures {
 pub(super) struct Groups {
     pub(super) least: f64,
     pub(super) leaders: Vec<MarkupSignature>,
-    /// The first leader of each host.
-    by_host: HashMap<Arc<str>, u32>,
-    /// For each host, the leaders by the value of a bin.
-    by_bin: HashMap<Arc<str>, LeadersByBin>,
+    by_host: HashMap<Arc<str>, HostLeaders>,
 }
 
-/// Leaders by a bin and its value.
-type LeadersByBin = HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>>;
-
-/// A bin and its value as one number, well mixed.
-fn bin_key(bin: usize, value: u32) -> u64 {
-    ((bin as u64) << 32 | u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
+/// The leaders of a host.
+#[derive(Debug, Clone, Default)]
+struct HostLeaders {
+    groups: Vec<u32>,
+    /// For each bin, the values that the leaders have in it.
+    columns: Vec<Vec<u32>>,
 }
 
 impl Groups {
     pub(super) fn new(least: f64) -> Groups {
-        Groups { least, leaders: Vec::new(), by_host: HashMap::new(), by_bin: HashMap::new() }
+        Groups { least, leaders: Vec::new(), by_host: HashMap::new() }
     }
 
     pub(super) fn add(&mut self, leader: MarkupSignature) -> u32 {
         let group = u32::try_from(self.leaders.len()).expect("there are fewer groups than pages");
-        self.by_host.entry(Arc::clone(&leader.host)).or_insert(group);
-        let by_bin = self.by_bin.entry(Arc::clone(&leader.host)).or_default();
-        for (bin, &value) in leader.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN) {
-            by_bin.entry(bin_key(bin, value)).or_default().push(group);
-        }
+        let host = self.by_host.entry(Arc::clone(&leader.host)).or_default();
+        host.groups.push(group);
+        host.columns.resize(leader.bins.len(), Vec::new());
+        host.columns.iter_mut().zip(&leader.bins).for_each(|(column, &value)| column.push(value));
         self.leaders.push(leader);
         group
     }
@@ -135,26 +129,18 @@ impl Groups {
     /// The group that a page belongs to: the one with the most similar leader; where any similarity is enough, the first
     /// one of its host.
     pub(super) fn find(&self, page: &MarkupSignature) -> Option<u32> {
+        let host = self.by_host.get(&page.host)?;
         if self.least <= 0.0 {
-            return self.by_host.get(&page.host).copied();
+            return host.groups.first().copied();
         }
-        let by_bin = self.by_bin.get(&page.host)?;
-        let mut shared = vec![0u32; self.leaders.len()];
-        let mut met: Vec<u32> = Vec::new();
-        for (bin, &value) in page.bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN) {
-            for &group in by_bin.get(&bin_key(bin, value)).into_iter().flatten() {
-                let shared = &mut shared[group as usize];
-                if *shared == 0 {
-                    met.push(group);
-                }
-                *shared += 1;
-            }
+        let mut shared = vec![0u32; host.groups.len()];
+        for (column, &value) in host.columns.iter().zip(&page.bins).filter(|(_, value)| **value != EMPTY_BIN) {
+            shared.iter_mut().zip(column).for_each(|(shared, &theirs)| *shared += u32::from(theirs == value));
         }
-        let similarity = |group: u32| {
+        let near = shared.into_iter().zip(&host.groups).map(|(shared, &group)| {
             let all = (page.filled | self.leaders[group as usize].filled).count_ones();
-            f64::from(shared[group as usize]) / f64::from(all)
-        };
-        let near = met.into_iter().map(|group| (similarity(group), group));
+            (f64::from(shared) / f64::from(all), group)
+        });
         near.filter(|row| row.0 >= self.least)
             .max_by(|one, two| one.0.total_cmp(&two.0).then(two.1.cmp(&one.1)))
             .map(|row| row.1)

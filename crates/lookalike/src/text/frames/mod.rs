@@ -6,6 +6,7 @@
 //! that a story does not become frame however often it is copied. What is learnt depends neither on threads nor on
 //! the order of pages.
 
+mod group;
 mod groups;
 mod known;
 mod learner;
@@ -14,9 +15,11 @@ mod rows;
 mod tests;
 
 use std::collections::HashMap;
+use std::hash::BuildHasherDefault;
 
 use crate::names::named;
 use crate::page::Token;
+use crate::text::term::TokenHasher;
 use groups::Groups;
 pub(super) use groups::{MarkupSignature, PageSignatures};
 pub use known::KnownFrames;
@@ -24,6 +27,8 @@ pub(super) use learner::{BETWEEN_EXAMPLES, sample_key};
 pub(crate) use learner::{FrameLearner, SamplePage};
 pub(crate) use rows::FrameRow;
 
+/// Different texts around a block that make it frame.
+const LEAST_CONTEXTS: usize = 3;
 /// Words of other text that a page has to have to be a context.
 const LEAST_REST: u64 = 10;
 /// Links in one place that are a list.
@@ -38,6 +43,9 @@ const ENOUGH_PROSE: u64 = 100;
 const KNOWN_PAGES: usize = 8;
 /// Bytes of what is known of a block.
 const BLOCK_BYTES: usize = 21;
+
+/// By numbers that are hashes already.
+type HashedMap<T> = HashMap<u64, T, BuildHasherDefault<TokenHasher>>;
 
 /// Marks of a block.
 pub(super) const ASIDE: u8 = 1;
@@ -64,7 +72,12 @@ impl BlockFacts {
         let hash = tokens.iter().fold(tokens.len() as u64, |hash, &token| {
             (hash.rotate_left(23) ^ token).wrapping_mul(0x9fb2_1c65_1e98_df25)
         });
-        let words = u32::try_from(tokens.len()).unwrap_or(u32::MAX);
+        BlockFacts::hashed(hash, tokens.len(), path, marks)
+    }
+
+    /// The same of a hash of its tokens that is known.
+    pub(super) fn hashed(hash: u64, words: usize, path: u64, marks: u8) -> BlockFacts {
+        let words = u32::try_from(words).unwrap_or(u32::MAX);
         BlockFacts { hash, path, words, ..BlockFacts::marked(marks) }
     }
 
@@ -187,7 +200,7 @@ impl FrameLevel {
 pub(super) struct GroupFrame {
     /// Pages of the sample that are in the group.
     pages: u64,
-    blocks: HashMap<u64, FrameBlock>,
+    blocks: HashedMap<FrameBlock>,
     /// Whether what the markup calls aside is left out, if that is known.
     believes_markup: Option<bool>,
 }

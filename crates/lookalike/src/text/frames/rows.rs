@@ -1,11 +1,9 @@
 //! What was learnt, as rows of a table, and back.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
 use crate::text::frames::groups::{BINS, Groups, MarkupSignature};
-use crate::text::frames::{FrameBlock, FrameLevel, Frames, GroupFrame, GroupedBy};
+use crate::text::frames::{FrameBlock, FrameLevel, Frames, GroupFrame, GroupedBy, HashedMap};
 
 /// A group of pages with like markup, or a block of its frame, as they are stored.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -78,7 +76,7 @@ impl Frames {
                 level.groups.add(MarkupSignature::of_bins(&row.site, bins));
                 level.frames.push(GroupFrame {
                     pages: row.pages,
-                    blocks: HashMap::new(),
+                    blocks: HashedMap::default(),
                     believes_markup: row.believes_markup,
                 });
             }
