@@ -11,7 +11,7 @@ use crate::parameters::ParameterFlags;
 use crate::search_args::{RefineArguments, TransferArguments};
 #[cfg(feature = "serve")]
 use crate::serve_args::ServeArguments;
-use crate::values::{method_name, named};
+use crate::values::{EvaluatedMethods, MethodParser, named};
 
 /// Finds the pages that are the same page.
 ///
@@ -122,8 +122,8 @@ pub(crate) struct DedupArguments {
 #[derive(Debug, Args)]
 #[command(next_help_heading = "What counts as a near-duplicate")]
 pub(crate) struct MethodArguments {
-    /// How near-duplicates are found
-    #[arg(short, long, value_parser = method_name(), default_value = "minhash")]
+    /// How near-duplicates are found: a name, or a name with parameters such as "spotsigs threshold=0.4"
+    #[arg(short, long, value_parser = MethodParser, default_value = "minhash")]
     pub(crate) method: String,
 
     #[command(flatten)]
@@ -370,6 +370,10 @@ pub(crate) struct CompareArguments {
     /// Where the pages are: a result of lookalike dedup, or files of pages
     #[arg(long = "in", value_name = "PATH")]
     pub(crate) within: Option<String>,
+
+    /// Methods to compare by: all, names separated by commas, or one with its parameters; can be repeated
+    #[arg(short, long, value_name = "METHODS", default_value = "all")]
+    pub(crate) method: Vec<EvaluatedMethods>,
 
     /// Write everything as JSON to standard output
     #[arg(long)]

@@ -10,6 +10,7 @@ use serde_json::json;
 
 use crate::Ending;
 use crate::args::CompareArguments;
+use crate::values::EvaluatedMethods;
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
     let mut config = Config::default();
@@ -22,7 +23,8 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
     config.read.fields.text.clone_from(&arguments.text_field);
     config.read.fields.url.clone_from(&arguments.url_field);
     let within = arguments.within.as_deref();
-    let found = compare_pages(&arguments.left, &arguments.right, within, &config)?;
+    let found =
+        compare_pages(&arguments.left, &arguments.right, within, &config, &EvaluatedMethods::all(&arguments.method))?;
     let is_result = found.verdict.is_some();
     if is_result && (arguments.content.is_some() || arguments.keep_case || arguments.mask.is_some()) {
         let reason =
@@ -93,9 +95,10 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
     if let Some(same) = found.same_site {
         writeln!(out, "\n{}", if same { "on the same site" } else { "on different sites" })?;
     }
+    let width = found.methods.iter().map(|decision| decision.method.chars().count()).max().unwrap_or(0).max(11);
     writeln!(
         out,
-        "\n{:<11} {:<5} {:>10}  {:>7} {:>7}  {:<34} needed",
+        "\n{:<width$} {:<5} {:>10}  {:>7} {:>7}  {:<34} needed",
         "method", "near?", "similarity", "- in +", "+ in -", "decides by"
     )?;
     for decision in &found.methods {
@@ -104,7 +107,7 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
         let verdict = if decision.near_duplicate { ink.paint("1;32", &verdict) } else { verdict };
         writeln!(
             out,
-            "{:<11} {verdict} {:>10.4}  {:>5.0} % {:>5.0} %  {:<34} {}",
+            "{:<width$} {verdict} {:>10.4}  {:>5.0} % {:>5.0} %  {:<34} {}",
             decision.method,
             decision.similarity,
             decision.left_in_right * 100.0,

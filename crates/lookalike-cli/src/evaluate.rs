@@ -7,7 +7,8 @@ use anyhow::{Context, Result};
 use lookalike::evaluate::gold::{Gold, GoldColumns};
 use lookalike::evaluate::metrics::{ClusterScores, Counts};
 use lookalike::evaluate::pairs::{PairEvaluation, PairFields};
-use lookalike::evaluate::{EvaluateOptions, Evaluation, evaluate_found, found_clusters, pairs, write_report};
+use lookalike::evaluate::{EvaluateOptions, Evaluation, Grid, evaluate_found, found_clusters, pairs, write_report};
+use lookalike::method::GridAxis;
 use lookalike::{Config, Error, evaluate};
 use serde_json::json;
 
@@ -15,6 +16,7 @@ use crate::Ending;
 use crate::evaluate_args::{ClustersArguments, ColumnArguments, EvaluateCommand, PairsArguments};
 use crate::method::read_as;
 use crate::table::{TextTable, counted, not_an_input, thousands};
+use crate::values::EvaluatedMethods;
 
 pub(crate) fn run(command: &EvaluateCommand) -> Result<Ending> {
     match command {
@@ -38,8 +40,9 @@ fn columns(arguments: &ColumnArguments) -> GoldColumns {
 
 fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
     let gold = Gold::read(&arguments.gold, &columns(&arguments.columns), arguments.positive)?;
-    let configs = arguments.method.0.iter().map(|method| {
-        let mut config = Config::new(method.clone());
+    let points = GridAxis::points(&arguments.grid, &EvaluatedMethods::all(&arguments.method))?;
+    let configs = points.iter().map(|point| {
+        let mut config = Config::new(point.method.clone());
         read_as(&mut config, &arguments.reading);
         config.pairs.site = arguments.site;
         config
@@ -49,6 +52,10 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
     options.memory_bytes = arguments.memory.unwrap_or(options.memory_bytes);
     options.allow_missing = arguments.allow_missing;
     options.equal_recall.clone_from(&arguments.equal_recall);
+    options.bit_ranges.clone_from(&arguments.bit_ranges);
+    if !arguments.grid.is_empty() {
+        options.grid = Some(Grid { axes: arguments.grid.clone(), points });
+    }
     let is_shown = !arguments.talking.quiet && io::stderr().is_terminal();
     let progress = |what: &str| {
         if is_shown {
@@ -131,7 +138,7 @@ fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> 
     for row in &found.methods {
         let clusters = |share: fn(&ClusterScores) -> f64| cell(row.clusters.as_ref().map(share));
         table.row([
-            row.method.to_owned(),
+            row.method.clone(),
             number(row.threshold),
             precision(&row.pairs),
             share(row.pairs.recall()),
@@ -166,7 +173,7 @@ fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> 
     for row in &found.methods {
         let (best, half) = (&row.best, &row.halves);
         table.row([
-            row.method.to_owned(),
+            row.method.clone(),
             number(best.threshold),
             precision(&best.pairs),
             share(best.pairs.recall()),
@@ -191,7 +198,7 @@ fn print_splits(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
         for (name, counts) in row.splits() {
             is_split = true;
             table.row([
-                row.method.to_owned(),
+                row.method.clone(),
                 name.to_owned(),
                 precision(&counts),
                 cell((counts.gold > 0).then(|| counts.recall())),
@@ -215,7 +222,7 @@ fn print_equal_recall(out: &mut impl Write, found: &Evaluation) -> io::Result<()
     for row in &found.methods {
         let at = row.equal_recall.as_ref().and_then(|equal| equal.at);
         table.row([
-            row.method.to_owned(),
+            row.method.clone(),
             at.map_or_else(|| "–".to_owned(), |at| number(at.threshold)),
             at.map_or_else(|| "–".to_owned(), |at| precision(&at.pairs)),
             at.map_or_else(|| "not reached".to_owned(), |at| share(at.pairs.recall())),
@@ -269,7 +276,8 @@ fn of_pairs(arguments: &PairsArguments) -> Result<Ending> {
         score: arguments.score_field.clone(),
     };
     let read = pairs::read(&arguments.file, &fields)?;
-    let configs: Vec<Config> = arguments.method.0.iter().cloned().map(Config::new).collect();
+    let points = GridAxis::points(&arguments.grid, &EvaluatedMethods::all(&arguments.method))?;
+    let configs: Vec<Config> = points.into_iter().map(|point| Config::new(point.method)).collect();
     let found = pairs::evaluate_pairs(&read, arguments.positive, &configs, arguments.score_field.as_deref())?;
     let mut out = io::stdout().lock();
     if arguments.json {

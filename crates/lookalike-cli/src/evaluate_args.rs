@@ -7,11 +7,16 @@ use clap::{Args, Subcommand};
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::{EvaluatedMethods, method_name, named};
 use lookalike::config::{SiteRule, parse_bytes};
+use lookalike::method::GridAxis;
 
 const EVALUATE_HELP: &str = "\
 Examples:
   Evaluate every method on pages with known clusters
     lookalike evaluate clusters --gold clusters.tsv pages/ --report report.html
+
+  One method with several settings side by side, and all values of a parameter
+    lookalike evaluate clusters --gold clusters.tsv pages/ --method minhash --method \"spotsigs threshold=0.4\"
+    lookalike evaluate clusters --gold clusters.tsv pages/ --method minhash,simhash --grid ngram=1..8 --report grid.html
 
   Evaluate a clustering made by another tool
     lookalike evaluate clusters --gold clusters.tsv --found theirs.tsv
@@ -53,9 +58,14 @@ pub(crate) struct ClustersArguments {
     #[arg(long, value_name = "GOLD")]
     pub(crate) gold: PathBuf,
 
-    /// Methods to evaluate: all, or names separated by commas
+    /// Methods to evaluate: all, names separated by commas, or one with parameters such as "spotsigs threshold=0.4";
+    /// can be repeated
     #[arg(short, long, value_name = "METHODS", default_value = "all")]
-    pub(crate) method: EvaluatedMethods,
+    pub(crate) method: Vec<EvaluatedMethods>,
+
+    /// Evaluate with all values of a parameter: ngram=1..8, threshold=0.1..0.9/0.2 or weights=none,tf; twice for a surface
+    #[arg(long, value_name = "PARAMETER=VALUES")]
+    pub(crate) grid: Vec<GridAxis>,
 
     /// Evaluate this clustering instead of running methods: a result of lookalike dedup, or a file like GOLD
     #[arg(long, value_name = "PATH", conflicts_with = "inputs")]
@@ -64,6 +74,10 @@ pub(crate) struct ClustersArguments {
     /// Judged pages may be missing from the input
     #[arg(long)]
     pub(crate) allow_missing: bool,
+
+    /// Ranges of equal bits in which supershingles are counted, by where they begin (Henzinger 2006, Table 10)
+    #[arg(long, value_name = "BITS,…", value_delimiter = ',', default_value = "372,376,379,382")]
+    pub(crate) bit_ranges: Vec<u32>,
 
     /// Also evaluate every method at the recall of this one
     #[arg(long, value_name = "METHOD", value_parser = method_name())]
@@ -140,9 +154,14 @@ pub(crate) struct PairsArguments {
     #[arg(long, value_name = "LABEL", default_value_t = 1.0)]
     pub(crate) positive: f64,
 
-    /// Methods to evaluate: all, or names separated by commas
+    /// Methods to evaluate: all, names separated by commas, or one with parameters such as "spotsigs threshold=0.4";
+    /// can be repeated
     #[arg(short, long, value_name = "METHODS", default_value = "all")]
-    pub(crate) method: EvaluatedMethods,
+    pub(crate) method: Vec<EvaluatedMethods>,
+
+    /// Evaluate with all values of a parameter: ngram=1..8, threshold=0.1..0.9/0.2 or weights=none,tf; twice for a surface
+    #[arg(long, value_name = "PARAMETER=VALUES")]
+    pub(crate) grid: Vec<GridAxis>,
 
     /// Field with the first text
     #[arg(long, value_name = "FIELD", default_value = "text_a")]

@@ -65,11 +65,11 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
 }
 
 fn config(arguments: &RefineArguments) -> Result<Config, Error> {
-    let mut config = Refiner::defaults(arguments.method.parse::<Method>()?);
+    let mut method = Method::parse_with(&arguments.method, Method::for_results)?;
+    method.set_all(arguments.parameters.0.iter().map(|(name, value)| (*name, value.as_str())))?;
+    let mut config = Refiner::defaults(method.clone());
+    config.method = method;
     config.groups.cluster = arguments.cluster;
-    if let Some(threshold) = arguments.threshold {
-        config.method.set("threshold", &threshold.to_string())?;
-    }
     Ok(config)
 }
 

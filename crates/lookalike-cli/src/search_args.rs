@@ -7,7 +7,8 @@ use lookalike::config::ClusterMode;
 use lookalike::transfer::{OnConflict, TransferOptions};
 
 use crate::args::{ReadingArguments, TalkingArguments};
-use crate::values::{method_name, named};
+use crate::parameters::ParameterFlags;
+use crate::values::{MethodParser, named};
 
 const REFINE_HELP: &str = "\
 Examples:
@@ -34,13 +35,12 @@ pub(crate) struct RefineArguments {
     #[arg(value_name = "RESULTS")]
     pub(crate) results: PathBuf,
 
-    /// Method that finds near-duplicates
-    #[arg(short, long, value_parser = method_name(), default_value = "bloom")]
+    /// Method that finds near-duplicates: a name, or a name with parameters; chunks of bloom have 64 bytes here
+    #[arg(short, long, value_parser = MethodParser, default_value = "bloom")]
     pub(crate) method: String,
 
-    /// Minimum similarity of near-duplicates, 0..1 [default: 0.7; spotsigs: 0.25] (minhash, bloom, spotsigs)
-    #[arg(short, long, value_name = "T")]
-    pub(crate) threshold: Option<f64>,
+    #[command(flatten)]
+    pub(crate) parameters: ParameterFlags,
 
     /// How pairs form groups: star folds a result only under one that it was compared with; components
     /// also follows chains

@@ -1,8 +1,14 @@
 //! Values that are chosen from a list: the names and their explanations are the library's.
 
+use std::ffi::OsStr;
+
 use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::error::ErrorKind;
+use clap::{Arg, Command};
 use lookalike::Method;
 use lookalike::config::Named;
+
+use crate::with_flags;
 
 /// Takes the names of a list.
 pub(crate) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T> {
@@ -10,7 +16,30 @@ pub(crate) fn named<T: Named + Send + Sync>() -> impl TypedValueParser<Value = T
     PossibleValuesParser::new(values).map(|name| T::named(&name).expect("only listed names are taken"))
 }
 
-/// Takes the name of a method.
+/// Takes a method: a name, or a name with parameters, such as `spotsigs threshold=0.4`. The names are offered to shells and
+/// in help texts.
+#[derive(Debug, Clone)]
+pub(crate) struct MethodParser;
+
+impl TypedValueParser for MethodParser {
+    type Value = String;
+
+    fn parse_ref(&self, command: &Command, _: Option<&Arg>, value: &OsStr) -> Result<String, clap::Error> {
+        let wrong = |message: String| clap::Error::raw(ErrorKind::InvalidValue, message + "\n").with_cmd(command);
+        let text = value.to_str().ok_or_else(|| wrong("a method has a plain name".to_owned()))?;
+        let parsed = text.parse::<Method>();
+        parsed.map(|_| text.to_owned()).map_err(|error| wrong(with_flags(&error.to_string())))
+    }
+
+    fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+        let values = Method::all();
+        let values: Vec<PossibleValue> =
+            values.iter().map(|method| PossibleValue::new(method.name()).help(method.about())).collect();
+        Some(Box::new(values.into_iter()))
+    }
+}
+
+/// The name of a method.
 pub(crate) fn method_name() -> impl TypedValueParser<Value = String> {
     let methods = Method::all();
     let values = methods.iter().map(|method| PossibleValue::new(method.name()).help(method.about()));
@@ -24,21 +53,28 @@ pub(crate) struct EvaluatedMethods(pub(crate) Vec<Method>);
 impl std::str::FromStr for EvaluatedMethods {
     type Err = String;
 
+    /// `all`, names separated by commas, or one method with its parameters.
     fn from_str(text: &str) -> Result<EvaluatedMethods, String> {
-        let all = Method::all();
         if text == "all" {
-            return Ok(EvaluatedMethods(all));
+            return Ok(EvaluatedMethods(Method::all()));
         }
-        let mut methods: Vec<Method> = Vec::new();
-        for name in text.split(',') {
-            let Some(method) = all.iter().find(|method| method.name() == name.trim()) else {
-                let names: Vec<&str> = all.iter().map(Method::name).collect();
-                return Err(format!("'{name}' is not a method; use all, or any of {}", names.join(", ")));
-            };
-            if !methods.contains(method) {
-                methods.push(method.clone());
+        let parsed = |text: &str| text.parse::<Method>().map_err(|error| with_flags(&error.to_string()));
+        if text.contains('=') {
+            return Ok(EvaluatedMethods(vec![parsed(text)?]));
+        }
+        text.split(',').map(|name| parsed(name.trim())).collect::<Result<_, String>>().map(EvaluatedMethods)
+    }
+}
+
+impl EvaluatedMethods {
+    /// All that were named, each once.
+    pub(crate) fn all(named: &[EvaluatedMethods]) -> Vec<Method> {
+        let mut all: Vec<Method> = Vec::new();
+        for method in named.iter().flat_map(|methods| &methods.0) {
+            if !all.contains(method) {
+                all.push(method.clone());
             }
         }
-        Ok(EvaluatedMethods(methods))
+        all
     }
 }

@@ -17,7 +17,7 @@ use crate::plan::{ColumnLayout, Features, Measure, Plan};
 use crate::plan::{Weights, Within};
 pub use crate::sketch::PageSketch;
 use crate::sketch::projection::halves;
-use crate::sketch::simhash::{fingerprint, weighted_fingerprint};
+use crate::sketch::simhash::long_fingerprint;
 use crate::spill::Fixed;
 use crate::text::canonical::canonical;
 use crate::text::frames::FrameLearner;
@@ -325,7 +325,7 @@ impl Sketcher {
         let plan = &self.plan.sketch;
         plan.filter.is_some()
             || (plan.min_values.is_some() && self.plan.weights != Weights::None)
-            || (plan.simhash && self.plan.weights != Weights::Tf)
+            || (plan.simhash.is_some() && self.plan.weights != Weights::Tf)
     }
 
     /// The sketch; on request without the bits, which then are zeros: the combined algorithm wants them
@@ -348,13 +348,13 @@ impl Sketcher {
             let summed = if self.plan.projects_shingles() { &self.sequence } else { &self.tokens };
             projection.project(summed, &mut self.sketch);
         }
-        if plan.simhash {
-            let bits = match self.plan.weights {
-                Weights::Tf => fingerprint(&self.sequence),
-                Weights::None => fingerprint(&self.features),
-                Weights::Idf | Weights::TfIdf => weighted_fingerprint(&self.features, &self.weights),
+        if let Some(bits) = plan.simhash {
+            let (features, weights) = match self.plan.weights {
+                Weights::Tf => (&self.sequence, None),
+                Weights::None => (&self.features, None),
+                Weights::Idf | Weights::TfIdf => (&self.features, Some(self.weights.as_slice())),
             };
-            self.sketch.extend(halves(bits));
+            long_fingerprint(features, weights, bits, &mut self.sketch);
         }
         if let Some(filter) = plan.filter {
             filter.filter(&self.features, &mut self.sketch);
@@ -405,11 +405,11 @@ mod tests {
     fn configs() -> Vec<Config> {
         let odd_parameters: [(&str, &[(&str, &str)]); 8] = [
             ("minhash", &[("ngram", "3"), ("threshold", "0.83"), ("weights", "tf"), ("seed", "12345")]),
-            ("shingle", &[("ngram", "5"), ("seed", "12345")]),
+            ("shingle", &[("ngram", "5"), ("bands", "7"), ("rows", "3"), ("seed", "12345")]),
             ("projection", &[("ngram", "2"), ("sketch_bits", "100"), ("seed", "12345")]),
             ("combined", &[("sketch_bits", "77"), ("seed", "12345")]),
             ("routed", &[("seed", "12345")]),
-            ("simhash", &[("ngram", "3")]),
+            ("simhash", &[("ngram", "3"), ("sketch_bits", "150")]),
             (
                 "bloom",
                 &[
@@ -456,7 +456,7 @@ mod tests {
         0x3c44_a7bf_8621_3c82,
         0xf663_09c8_a957_95df,
         0x46fc_4b78_57d0_449e,
-        0x3971_4736_087f_40a8,
+        0x90d5_802e_69ee_6def,
         0xaea6_47d8_8dd5_ac30,
         0xb5c3_3a9d_19a5_453b,
         0x9359_c053_a461_8a57,
@@ -464,7 +464,7 @@ mod tests {
         0x6a76_6254_2840_e46d,
         0x8620_1ecd_e72e_7cd1,
         0xdaf0_593e_f2b9_bbd0,
-        0xee95_72ce_47ed_eb96,
+        0x3380_e11a_023e_a973,
         0x74e8_b11a_7d6c_d00f,
         0x2b9b_a4df_26bd_0e54,
         0x7fbc_6431_f65c_6031,

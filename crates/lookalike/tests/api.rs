@@ -87,7 +87,7 @@ fn dedup_then_recluster() {
 fn compare_says_what_every_method_thinks() {
     let page = RawPage::html(format!("<p>{}", story(1)));
     let comparison = lookalike::compare(&page, &RawPage::text(story(2)), &Config::default());
-    let names: Vec<&str> = comparison.methods.iter().map(|decision| decision.method).collect();
+    let names: Vec<&str> = comparison.methods.iter().map(|decision| decision.method.as_str()).collect();
     let known: Vec<&str> = Method::all().iter().map(Method::name).collect();
     assert_eq!(names, known);
     assert!(lookalike::compare(&page, &RawPage::text(story(1)), &Config::default()).identical);
@@ -198,7 +198,7 @@ fn methods_are_evaluated_on_labelled_pages() {
     assert_eq!((evaluation.pages, evaluation.gold_pairs), (3, 1));
     assert_eq!(announced.into_inner().unwrap().len(), Method::all().len());
     let minhash = &evaluation.methods[0];
-    assert_eq!((minhash.method, minhash.pairs.precision(), minhash.pairs.recall()), ("minhash", 1.0, 1.0));
+    assert_eq!((minhash.method.as_str(), minhash.pairs.precision(), minhash.pairs.recall()), ("minhash", 1.0, 1.0));
 }
 
 #[test]

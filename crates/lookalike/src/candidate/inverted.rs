@@ -50,11 +50,18 @@ pub struct Sharing {
     pub threshold: f64,
     /// Whether pages are filtered out by their size.
     pub size_filter: bool,
+    /// Whether pages are looked up by their rarest features only.
+    pub prefix_filter: bool,
     /// Pages with the same set beyond this number are one crowd.
     pub bucket_limit: usize,
 }
 
 impl Sharing {
+    /// The share of a page that another must have at least, as far as its prefix is concerned.
+    fn prefix_threshold(self) -> f64 {
+        if self.prefix_filter { self.threshold } else { 0.0 }
+    }
+
     /// The weight that two pages of these weights must share.
     fn needed(self, left: u64, right: u64) -> f64 {
         let (left, right) = (left as f64, right as f64);
@@ -237,7 +244,7 @@ impl Index {
         let mut rests = Vec::with_capacity(sizes.len());
         for (place, &(_, page)) in (0u32..).zip(&sizes) {
             let (features, weights) = sets.weighted_features(page, &mut scratch)?;
-            prefix.fill(features, weights, rarity, sharing.threshold);
+            prefix.fill(features, weights, rarity, sharing.prefix_threshold());
             // Coverage is looked up from the lighter page, which knows nothing of the heavier one's
             // rarest features: all of them are indexed.
             let indexed = if sharing.measure == Measure::Coverage { features.len() } else { prefix.length };
@@ -404,7 +411,13 @@ mod tests {
         sets.push((0..9).chain([5000, 5001]).collect());
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(201).collect();
-        let sharing = Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter: true, bucket_limit: 10 };
+        let sharing = Sharing {
+            measure: Measure::Jaccard,
+            threshold: 0.5,
+            size_filter: true,
+            prefix_filter: true,
+            bucket_limit: 10,
+        };
         let (found, _) = join(&stored, everyone(&pages), sharing).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members, PageId::first(200).collect::<Vec<_>>());
@@ -417,6 +430,7 @@ mod tests {
             sets in prop::collection::vec(prop::collection::btree_set(0u64..25, 0..14), 1..40),
             threshold in prop::sample::select(vec![0.1, 0.25, 0.5, 0.7, 1.0]),
             weighted in any::<bool>(),
+            prefix_filter in any::<bool>(),
         ) {
             let directory = tempfile::tempdir().unwrap();
             let stored = page_sets(&sets, weighted, directory.path());
@@ -436,12 +450,14 @@ mod tests {
                     }
                 }
                 for size_filter in [true, false] {
-                    let sharing = Sharing { measure, threshold, size_filter, bucket_limit: 100 };
+                    let sharing = Sharing { measure, threshold, size_filter, prefix_filter, bucket_limit: 100 };
                     let (found, met) = join(&stored, everyone(&pages), sharing).unwrap();
                     let pairs: BTreeSet<_> = found.pairs.iter().copied().collect();
                     prop_assert_eq!(pairs.len(), found.pairs.len(), "each pair once");
                     prop_assert!(expected.is_subset(&pairs), "{:?} not all in {:?}", expected, pairs);
                     prop_assert!(size_filter || met.filtered == 0);
+                    // Without the prefix filter all that two pages share is counted, and what is not enough is left out.
+                    prop_assert!(prefix_filter || measure == Measure::Coverage || pairs == expected);
                 }
             }
         }
@@ -455,7 +471,13 @@ mod tests {
         let sets = [small.clone(), (0..60).chain(small).collect(), (0..60).collect(), (0..59).collect()];
         let stored = page_sets(&sets, false, directory.path());
         let of = |size_filter| {
-            let sharing = Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter, bucket_limit: 100 };
+            let sharing = Sharing {
+                measure: Measure::Jaccard,
+                threshold: 0.5,
+                size_filter,
+                prefix_filter: true,
+                bucket_limit: 100,
+            };
             join(&stored, everyone(&[0, 1, 2, 3].map(PageId::new)), sharing).unwrap()
         };
         let ((with, met), (without, all)) = (of(true), of(false));
@@ -474,7 +496,13 @@ mod tests {
             (0..50).map(|page| if page == 20 { other.clone() } else { same.clone() }).collect();
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(50).collect();
-        let sharing = Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter: true, bucket_limit: 10 };
+        let sharing = Sharing {
+            measure: Measure::Jaccard,
+            threshold: 0.5,
+            size_filter: true,
+            prefix_filter: true,
+            bucket_limit: 10,
+        };
         let (found, _) = join(&stored, everyone(&pages), sharing).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members.len(), 49);

@@ -3,7 +3,9 @@
 //! In: pages in an order that matters, and a way to compare two of them. Out: for each page that is a
 //! duplicate the page it matches. A page is compared with the pages in the index; it enters the index
 //! only if it is not a duplicate (on request in any case). The first pages can be given as examples:
-//! they are indexed and never matched. Web-archives paper, §3.3.
+//! they are indexed and never matched. Web-archives paper, §3.3. What two pages share is counted while the index is
+//! read, so that pages which cannot reach the threshold are not compared: on pages that have nothing to do with each other
+//! the number of comparisons per page does not grow with the number of pages.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -29,6 +31,8 @@ pub struct MatchingPlan {
     pub index_duplicates: bool,
     /// Pages of too different sizes are filtered out.
     pub size_filter: bool,
+    /// Pages are looked up by their rarest features only.
+    pub prefix_filter: bool,
     /// How many of the first pages are examples.
     pub seeds: usize,
 }
@@ -54,29 +58,46 @@ pub fn match_in_order(
     let (mut scratch, mut prefix) = (PairScratch::default(), Prefix::default());
     let mut found = Vec::new();
     let mut met: Vec<u32> = Vec::new();
-    let mut totals: Vec<u64> = Vec::new();
+    let mut seen: Vec<Seen> = Vec::new();
     let mut collisions = Collisions::default();
+    let prefix_threshold = if plan.prefix_filter { plan.threshold } else { 0.0 };
     for (place, &page) in (0u32..).zip(order) {
         let (features, weights) = sets.weighted_features(page, &mut scratch)?;
-        prefix.fill(features, weights, &rarity, plan.threshold);
-        let total = prefix.total;
-        totals.push(total);
-        // Rounding must not leave out a page that just reaches the threshold.
-        let is_too_different =
-            |other: u64| (total.min(other) as f64) < plan.threshold * total.max(other) as f64 * (1.0 - 1e-9);
-        let own = || prefix.ranked()[..prefix.length].iter().map(|row| row.0.1);
+        prefix.fill(features, weights, &rarity, prefix_threshold);
+        let own = &prefix.ranked()[..prefix.length];
+        let last = own.last().map_or((0, 0), |row| row.0);
+        let this = Seen { total: prefix.total, rest: prefix.rest, last, shared: 0 };
+        seen.push(this);
         let mut matched: Option<ScoredPair> = None;
         if place as usize >= plan.seeds {
             met.clear();
-            met.extend(own().filter_map(|feature| index.get(&feature)).flatten());
+            for &((_, feature), weight) in own {
+                for &other in index.get(&feature).into_iter().flatten() {
+                    let shared = &mut seen[other as usize].shared;
+                    if *shared == 0 {
+                        met.push(other);
+                    }
+                    *shared += u64::from(weight);
+                }
+            }
             met.sort_unstable();
-            met.dedup();
             let before = met.len() as u64;
             collisions.all += before;
             if plan.size_filter {
-                met.retain(|&other| !is_too_different(totals[other as usize]));
+                met.retain(|&other| {
+                    let other = &mut seen[other as usize];
+                    let can_match = this.is_of_like_size(other, plan.threshold);
+                    other.shared = if can_match { other.shared } else { 0 };
+                    can_match
+                });
             }
             collisions.filtered += before - met.len() as u64;
+            met.retain(|&other| {
+                let other = &mut seen[other as usize];
+                let can_match = this.can_reach(other, plan.threshold);
+                other.shared = 0;
+                can_match
+            });
             for &other in &met {
                 let Some((pair, Verdict::Accepted)) = compare(page, order[other as usize])? else { continue };
                 if matched.is_none_or(|best| pair.similarity > best.similarity) {
@@ -88,7 +109,7 @@ pub fn match_in_order(
             }
         }
         if matched.is_none() || plan.index_duplicates {
-            own().for_each(|feature| index.entry(feature).or_default().push(place));
+            own.iter().for_each(|row| index.entry(row.0.1).or_default().push(place));
         }
         found.extend(matched);
     }
@@ -96,10 +117,40 @@ pub fn match_in_order(
     Ok((found, collisions))
 }
 
+/// A page that was met.
+#[derive(Clone, Copy)]
+struct Seen {
+    /// The weight of its features.
+    total: u64,
+    /// The weight of those behind its prefix.
+    rest: u64,
+    /// The last key of its prefix.
+    last: (u32, u64),
+    /// The weight that it shares with the page that is matched, as far as prefixes tell.
+    shared: u64,
+}
+
+impl Seen {
+    fn is_of_like_size(&self, other: &Seen, threshold: f64) -> bool {
+        // Rounding must not leave out a page that just reaches the threshold.
+        let least = threshold * self.total.max(other.total) as f64 * (1.0 - 1e-9);
+        self.total.min(other.total) as f64 >= least
+    }
+
+    /// Whether what `other` shares with this page can be enough.
+    fn can_reach(&self, other: &Seen, threshold: f64) -> bool {
+        // Behind the prefix that ends first, nothing was counted; no more than that can come.
+        let left = if self.last <= other.last { self.rest } else { other.rest };
+        let needed = threshold / (1.0 + threshold) * (self.total + other.total) as f64;
+        (other.shared + left) as f64 >= needed * (1.0 - 1e-9)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::cluster::tests::pair;
+    use crate::random::next_random;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -143,6 +194,7 @@ mod tests {
             threshold in prop::sample::select(vec![0.1, 0.2, 0.5, 0.75]),
             seeds in 0usize..4,
             seed in any::<u64>(),
+            prefix_filter in any::<bool>(),
         ) {
             let directory = tempfile::tempdir().unwrap();
             let mut stored = PageSets::new(directory.path(), 1 << 20, 0, false);
@@ -154,7 +206,7 @@ mod tests {
             order.sort_by_key(|page| seeded_order_key(&page.number().to_string(), seed));
             for guess in [Guess::First, Guess::Best] {
                 for (index_duplicates, size_filter) in [(false, true), (true, true), (true, false), (false, false)] {
-                    let plan = MatchingPlan { threshold, guess, index_duplicates, size_filter, seeds };
+                    let plan = MatchingPlan { threshold, guess, index_duplicates, size_filter, prefix_filter, seeds };
                     let (found, _) = match_in_order(&stored, &order, plan, |left, right| {
                         let similarity = jaccard(&sets[left.index()], &sets[right.index()]);
                         let verdict = if similarity > threshold { Verdict::Accepted } else { Verdict::Rejected };
@@ -165,5 +217,44 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn comparisons_per_page_do_not_grow_on_unrelated_pages() {
+        // Spot signatures of unrelated pages: frequent ones that every tenth page has, rare ones of its own.
+        let per_page = |pages: u32| {
+            let directory = tempfile::tempdir().unwrap();
+            let mut stored = PageSets::new(directory.path(), 64 << 20, 0, false);
+            let mut state = 9;
+            let mut sets = Vec::new();
+            for page in PageId::first(pages as usize) {
+                let mut draw = |below: u64| next_random(&mut state) % below;
+                let frequent: Vec<u64> = (0..20).map(|_| draw(200)).collect();
+                let set: BTreeSet<u64> = frequent.into_iter().chain((0..60).map(|_| 1000 + draw(1 << 40))).collect();
+                stored.push(page, &set.iter().copied().collect::<Vec<_>>(), &[], &[]).unwrap();
+                sets.push(set);
+            }
+            stored.finish().unwrap();
+            let order: Vec<PageId> = PageId::first(pages as usize).collect();
+            let mut compared = 0u32;
+            let plan = MatchingPlan {
+                threshold: 0.25,
+                guess: Guess::Best,
+                index_duplicates: false,
+                size_filter: true,
+                prefix_filter: true,
+                seeds: 0,
+            };
+            match_in_order(&stored, &order, plan, |left, right| {
+                compared += 1;
+                let similarity = jaccard(&sets[left.index()], &sets[right.index()]);
+                let verdict = if similarity > 0.25 { Verdict::Accepted } else { Verdict::Rejected };
+                Ok(Some((pair(left.min(right).number(), left.max(right).number(), similarity), verdict)))
+            })
+            .unwrap();
+            f64::from(compared) / f64::from(pages)
+        };
+        let (few, many) = (per_page(250), per_page(4000));
+        assert!(many <= 1.5 * few.max(0.01), "{few} comparisons per page became {many}");
     }
 }

@@ -24,19 +24,30 @@ pub struct PairFilter<'a> {
     pub compared_bits: u32,
     /// What will decide.
     pub decision: Decision,
+    /// Where only pages of different corpora are compared, whether each is of the input.
+    pub is_input: Option<Box<dyn Fn(PageId) -> bool + Sync + 'a>>,
 }
 
 impl PairFilter<'_> {
     /// Whether a filter for this decision needs band keys and bits beside what joins them.
     #[must_use]
     pub fn needs_columns(decision: Decision) -> bool {
-        !matches!(decision, Decision::Similarity { .. } | Decision::Stories { .. } | Decision::Agreement { .. })
+        !matches!(
+            decision,
+            Decision::Similarity { .. }
+                | Decision::Stories { .. }
+                | Decision::Agreement { .. }
+                | Decision::CommonBits { .. }
+        )
     }
 
     /// Whether nothing would ever be refused.
     #[must_use]
     pub fn is_idle(plan: &Plan) -> bool {
-        plan.pairs.length_ratio.is_none() && plan.pairs.within.is_none() && !PairFilter::needs_columns(plan.decision)
+        plan.pairs.length_ratio.is_none()
+            && plan.pairs.within.is_none()
+            && !plan.drops_containers
+            && !PairFilter::needs_columns(plan.decision)
     }
 
     /// Whether two pages are worth comparing.
@@ -52,7 +63,9 @@ impl PairFilter<'_> {
             let group = groups[left.index()];
             group == groups[right.index()] && group != 0
         });
+        let between_corpora = self.is_input.as_ref().is_none_or(|is_input| is_input(left) != is_input(right));
         in_one_group
+            && between_corpora
             && self.length_ratio.is_none_or(|ratio| {
                 let (shorter, longer) =
                     (self.tokens[left].min(self.tokens[right]), self.tokens[left].max(self.tokens[right]));
@@ -65,7 +78,10 @@ impl PairFilter<'_> {
         let at_most = |least: u32| self.compared_bits - least + NEAR_MISS_BITS;
         let agreeing = || self.bands.iter().filter(|keys| keys[left] == keys[right]).count() as u64;
         match self.decision {
-            Decision::Similarity { .. } | Decision::Stories { .. } | Decision::Agreement { .. } => true,
+            Decision::Similarity { .. }
+            | Decision::Stories { .. }
+            | Decision::Agreement { .. }
+            | Decision::CommonBits { .. } => true,
             Decision::EqualBits { least } => differing() <= at_most(least),
             Decision::Distance { radius } => differing() <= radius + NEAR_MISS_DISTANCE,
             Decision::Both { agree, .. } => agreeing() >= u64::from(agree),

@@ -39,6 +39,8 @@ pub enum Direction {
     Either,
     /// A page can stand for another if it has at least this share of it.
     Covering(f64),
+    /// A page can stand for another if at least this share of it is in the other.
+    Contained(f64),
 }
 
 impl Direction {
@@ -47,7 +49,8 @@ impl Direction {
     pub fn of(plan: &Plan, threshold: Option<f64>) -> Direction {
         match plan.decision {
             Decision::Similarity { threshold: own, .. } if plan.is_directed() => {
-                Direction::Covering(threshold.unwrap_or(own))
+                let threshold = threshold.unwrap_or(own);
+                if plan.drops_containers { Direction::Contained(threshold) } else { Direction::Covering(threshold) }
             }
             _ => Direction::Either,
         }
@@ -59,7 +62,9 @@ impl Direction {
         let link = self.any_link(pair, page);
         match self {
             Direction::Either => Some(link),
-            Direction::Covering(threshold) => (link.similarity >= threshold).then_some(link),
+            Direction::Covering(threshold) | Direction::Contained(threshold) => {
+                (link.similarity >= threshold).then_some(link)
+            }
         }
     }
 
@@ -77,6 +82,7 @@ impl Direction {
                 let is_part = forward >= threshold && (back < threshold || (forward >= 1.0 && back < 1.0));
                 Link { page: other, similarity: forward, is_containment: is_part }
             }
+            Direction::Contained(_) => Link { page: other, similarity: back, is_containment: true },
         }
     }
 }

@@ -20,7 +20,7 @@ pub fn stars(
 ) -> (PageVec<Link>, Neighbours) {
     let neighbours = Neighbours::new(pages, pairs, direction);
     let chosen = match direction {
-        Direction::Either => assign(pages, in_rank_order, &neighbours, guess),
+        Direction::Either | Direction::Contained(_) => assign(pages, in_rank_order, &neighbours, guess),
         Direction::Covering(_) => assign(pages, &coverers_first(in_rank_order, pairs, direction), &neighbours, guess),
     };
     (chosen, neighbours)

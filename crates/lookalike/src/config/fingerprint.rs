@@ -6,6 +6,7 @@ use crate::config::{Config, ReadConfig};
 use crate::error::{Error, Result};
 use crate::method::Simhash;
 use crate::plan::Weights;
+use crate::sketch::simhash::FINGERPRINT_BITS;
 use crate::text::{ContentConfig, Scope};
 
 /// What decides the fingerprint of a page, and nothing else: fingerprints that were made with equal ones can be compared.
@@ -34,10 +35,10 @@ impl FingerprintConfig {
         FingerprintConfig { content: config.content.clone(), ngram: simhash.ngram, weights: simhash.weights }
     }
 
-    /// The part of a config that decides fingerprints; nothing if its method makes none.
+    /// The part of a config that decides fingerprints; nothing if its method makes none of 64 bits.
     #[must_use]
     pub fn of_config(config: &Config) -> Option<FingerprintConfig> {
-        let simhash = Simhash::of(&config.method)?;
+        let simhash = Simhash::of(&config.method).filter(|simhash| simhash.sketch_bits == FINGERPRINT_BITS)?;
         Some(FingerprintConfig::of(config, simhash))
     }
 

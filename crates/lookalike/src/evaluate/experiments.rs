@@ -8,6 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{Config, Method};
 use crate::error::Result;
+use crate::evaluate::combined_tables::{CombinedTables, combined_tables};
 use crate::evaluate::labels::Labels;
 use crate::evaluate::method_run::{MethodRun, Runner};
 use crate::evaluate::metrics::Counts;
@@ -28,6 +29,8 @@ pub struct Experiments {
     pub differences: Vec<PairDifferences>,
     /// Equal supershingles against equal bits.
     pub b_and_c: Option<BAndC>,
+    /// The combined algorithm, chosen and tested.
+    pub combined: Option<CombinedTables>,
     /// Word n-grams of 1 to 8.
     pub ngrams: Vec<NgramPoint>,
     /// Spot signatures, varied.
@@ -47,7 +50,7 @@ pub struct Degrees {
     pub exponent: Option<f64>,
 }
 
-/// What accepted pairs differ in (Henzinger 2006, Figures 2 and 4, Tables 3 and 6).
+/// What accepted pairs differ in (Henzinger 2006, Figures 2 and 4, Tables 3, 6 and 8).
 #[derive(Debug, Clone, Serialize)]
 pub struct PairDifferences {
     /// The method.
@@ -58,9 +61,18 @@ pub struct PairDifferences {
     pub words: Vec<usize>,
     /// Correct pairs by what they differ in.
     pub correct: BTreeMap<String, u64>,
+    /// Those of them that are on one site.
+    pub correct_same_site: BTreeMap<String, u64>,
     /// Wrong ones.
     pub wrong: BTreeMap<String, u64>,
+    /// Those of them that are on one site.
+    pub wrong_same_site: BTreeMap<String, u64>,
+    /// Pairs that differ in more than [`LARGE_DIFFERENCE`] words: correct and wrong ones (Table 8).
+    pub large: (u64, u64),
 }
+
+/// Words from which on a difference is large.
+pub const LARGE_DIFFERENCE: usize = 200;
 
 /// B-similarity against C-similarity (Henzinger 2006, Tables 9 and 10, Figure 5).
 #[derive(Debug, Clone, Serialize)]
@@ -105,10 +117,11 @@ pub(super) fn experiments(
     let b_and_c = match (of("shingle"), of("projection")) {
         (Some(b), Some(c)) => {
             announce("supershingles against bits");
-            Some(b_and_c(&runner, b, c)?)
+            Some(b_and_c(&runner, b, c, &options.bit_ranges)?)
         }
         _ => None,
     };
+    let combined = of("shingle").zip(of("combined")).map(|(b, combined)| combined_tables(&judge, b, combined));
     let mut ngrams = Vec::new();
     for name in ["simhash", "minhash"] {
         let Some(pair) = of(name) else { continue };
@@ -122,10 +135,10 @@ pub(super) fn experiments(
         }
     }
     let spots = match of("spotsigs") {
-        Some(pair) if !judge.clustered.is_empty() => Some(spot_experiments(&runner, pair, &judge, announce)?),
+        Some(pair) if !judge.clustered.is_empty() => Some(spot_experiments(options, pair, &judge, announce)?),
         _ => None,
     };
-    Ok(Experiments { degrees, differences, b_and_c, ngrams, spots })
+    Ok(Experiments { degrees, differences, b_and_c, combined, ngrams, spots })
 }
 
 fn degrees_of(run: &MethodRun) -> Degrees {
@@ -172,7 +185,9 @@ fn differences_of(run: &MethodRun, labels: &Labels<'_>) -> Result<PairDifference
         .par_iter()
         .filter_map(|(_, pair, is_correct)| {
             let (left, right) = (raw.get(&pair.left)?, raw.get(&pair.right)?);
-            Some((classify(left, right), differing_words(left, right, run.config.content.scope), *is_correct))
+            let same_site = labels.facts(pair.left, pair.right).same_site == Some(true);
+            let words = differing_words(left, right, run.config.content.scope);
+            Some((classify(left, right), words, *is_correct, same_site))
         })
         .collect();
     let mut looked = PairDifferences {
@@ -180,12 +195,24 @@ fn differences_of(run: &MethodRun, labels: &Labels<'_>) -> Result<PairDifference
         sampled: found.len(),
         words: found.iter().map(|row| row.1).collect(),
         correct: BTreeMap::new(),
+        correct_same_site: BTreeMap::new(),
         wrong: BTreeMap::new(),
+        wrong_same_site: BTreeMap::new(),
+        large: (0, 0),
     };
     looked.words.sort_unstable();
-    for (differences, _, is_correct) in found {
-        let row = if is_correct { &mut looked.correct } else { &mut looked.wrong };
-        *row.entry(group(&differences.label())).or_default() += 1;
+    for (differences, words, is_correct, same_site) in found {
+        let (all, of_site, large) = if is_correct {
+            (&mut looked.correct, &mut looked.correct_same_site, &mut looked.large.0)
+        } else {
+            (&mut looked.wrong, &mut looked.wrong_same_site, &mut looked.large.1)
+        };
+        let label = group(&differences.label());
+        *large += u64::from(words > LARGE_DIFFERENCE);
+        if same_site {
+            *of_site.entry(label.clone()).or_default() += 1;
+        }
+        *all.entry(label).or_default() += 1;
     }
     Ok(looked)
 }
@@ -204,7 +231,7 @@ fn group(label: &str) -> String {
 }
 
 /// Needs pairs with at least one equal supershingle, and their equal bits; and similar ones by bits.
-fn b_and_c(runner: &Runner<'_>, b: &RunPair, c: &RunPair) -> Result<BAndC> {
+fn b_and_c(runner: &Runner<'_>, b: &RunPair, c: &RunPair, ranges: &[u32]) -> Result<BAndC> {
     let equal: HashMap<(PageId, PageId), u32> =
         b.loose.pairs.iter().map(|pair| ((pair.left, pair.right), whole(pair.score))).collect();
     let mut both = Config::new("combined agree=1 bits=1".parse::<Method>()?);
@@ -221,17 +248,16 @@ fn b_and_c(runner: &Runner<'_>, b: &RunPair, c: &RunPair) -> Result<BAndC> {
     let mut by_c: BTreeMap<u32, (u64, u64)> = BTreeMap::new();
     for pair in &c.run.pairs {
         let bits = whole(pair.score);
-        let range = match bits {
-            382.. => 382,
-            379.. => 379,
-            376.. => 376,
-            _ => 372,
-        };
-        let row = by_c.entry(range).or_default();
+        let Some(range) = ranges.iter().rev().find(|&&from| bits >= from) else { continue };
+        let row = by_c.entry(*range).or_default();
         row.0 += 1;
         row.1 += u64::from(equal.get(&(pair.left, pair.right)).copied().unwrap_or_default());
     }
-    let name = |from: u32| format!("{from}–{}", if from == 372 { 375 } else { from + 2 });
+    let all = c.run.plan.sketch.compared_bits();
+    let name = |from: u32| {
+        let to = ranges.iter().find(|&&next| next > from).map_or(all, |next| next - 1);
+        format!("{from}–{to}")
+    };
     Ok(BAndC {
         bits_by_supershingles: by_b,
         supershingles_by_bits: by_c

@@ -5,8 +5,11 @@
 //! threshold is then a cut through the pairs of the loosest run.
 
 pub mod audit;
+mod combined_tables;
 mod experiments;
+mod figures;
 pub mod gold;
+mod grid;
 mod labels;
 mod levels;
 mod method_run;
@@ -14,6 +17,8 @@ pub mod metrics;
 pub mod pairs;
 mod report;
 mod spot_experiments;
+mod spot_figures;
+mod spot_study;
 
 pub use report::write_report;
 
@@ -28,6 +33,7 @@ use serde::Serialize;
 use crate::config::{Config, Guess, Method};
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
+use crate::method::{GridAxis, GridPoint};
 use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::Unit;
 use crate::report::stored;
@@ -53,7 +59,23 @@ pub struct EvaluateOptions {
     pub allow_missing: bool,
     /// All methods are also set to the recall that this one has with its own threshold.
     pub equal_recall: Option<String>,
+    /// Where ranges of equal bits begin, in which equal supershingles are counted (Henzinger 2006, Table 10).
+    pub bit_ranges: Vec<u32>,
+    /// The grid that the configs are the points of. The report then shows it instead of the papers' experiments.
+    pub grid: Option<Grid>,
 }
+
+/// A grid of parameters.
+#[derive(Debug, Clone)]
+pub struct Grid {
+    /// The parameters and their values; the first two are drawn.
+    pub axes: Vec<GridAxis>,
+    /// Its points, one for each config.
+    pub points: Vec<GridPoint>,
+}
+
+/// Where the ranges of Henzinger (2006), Table 10, begin.
+pub const PAPER_BIT_RANGES: [u32; 4] = [372, 376, 379, 382];
 
 impl EvaluateOptions {
     /// Some methods on some pages, with the default threads and memory. Every judged page must be there.
@@ -66,6 +88,8 @@ impl EvaluateOptions {
             memory_bytes: RunOptions::default_memory_bytes(),
             allow_missing: false,
             equal_recall: None,
+            bit_ranges: PAPER_BIT_RANGES.to_vec(),
+            grid: None,
         }
     }
 }
@@ -92,8 +116,10 @@ pub struct Evaluation {
 /// One method, judged.
 #[derive(Debug, Clone, Serialize)]
 pub struct MethodEvaluation {
-    /// The method.
-    pub method: &'static str,
+    /// The method, with the parameters that are not at their defaults.
+    pub method: String,
+    /// The name of the method alone.
+    pub name: &'static str,
     /// Its rule in words.
     pub rule: String,
     /// What its threshold counts.
@@ -128,8 +154,10 @@ pub struct MethodEvaluation {
     pub sites: Vec<SiteErrors>,
     /// What it takes.
     pub cost: Cost,
-    /// Whether crowded buckets of the loosest run were compared by leaders, so that loose thresholds miss pairs.
+    /// Whether crowded buckets of the run were compared by leaders, so that pairs may be missing.
     pub is_capped: bool,
+    /// The same of the loosest run, so that loose thresholds miss pairs.
+    pub is_loosest_capped: bool,
 }
 
 impl MethodEvaluation {
@@ -261,9 +289,10 @@ fn evaluate_keeping(
     }
     let mut runs = Vec::new();
     let mut evaluation: Option<Evaluation> = None;
+    let mut last_loose = None;
     let mut curves: Vec<(Method, Vec<JudgedPair>)> = Vec::new();
     for config in &options.configs {
-        announce(config.method.name());
+        announce(&config.method.label());
         let run = runner.run(config)?;
         let labels = Labels::new(gold, &run.stored, config.pairs.site, options.allow_missing)?;
         let truth = labels.true_pairs();
@@ -272,7 +301,12 @@ fn evaluate_keeping(
                 "the gold standard has no two pages of the input that belong together, so there is nothing to find";
             return Err(Error::conflict("gold", reason));
         }
-        let loose = runner.run(&loosest(config))?;
+        // Where only the threshold differs, the loosest run is the same.
+        let loosest = loosest(config);
+        let loose = match last_loose.take().filter(|last: &MethodRun| last.config == loosest && !keeps_runs) {
+            Some(last) => last,
+            None => runner.run(&loosest)?,
+        };
         let judge = Judge { labels: &labels, truth: &truth, clustered: labels.clustered() };
         let (judged, method) = judge.method(&run, &loose);
         let all = evaluation.get_or_insert_with(|| Evaluation {
@@ -288,6 +322,8 @@ fn evaluate_keeping(
         curves.push((config.method.clone(), judged));
         if keeps_runs {
             runs.push(RunPair { run, loose });
+        } else {
+            last_loose = Some(loose);
         }
     }
     let mut evaluation = evaluation.ok_or_else(|| Error::conflict("method", "no method was named"))?;
@@ -394,7 +430,8 @@ impl Judge<'_> {
         }
         let (clusters, strictly) = self.clusters(&run.kept);
         let evaluation = MethodEvaluation {
-            method: method.name(),
+            method: method.label(),
+            name: method.name(),
             rule: run.config.rule(),
             unit: method.unit().name(),
             threshold: method.threshold(),
@@ -414,7 +451,8 @@ impl Judge<'_> {
             levels: levels(&judged, method.unit()),
             sites: self.site_errors(&at_default),
             cost: run.cost,
-            is_capped: loose.is_capped,
+            is_capped: run.is_capped,
+            is_loosest_capped: loose.is_capped,
         };
         (judged, evaluation)
     }
@@ -577,7 +615,7 @@ fn shown(method: &Method, nearness: f64) -> f64 {
 
 /// Sets every method to the recall of one of them.
 fn equal_recall(evaluation: &mut Evaluation, curves: &[(Method, Vec<JudgedPair>)], reference: &str) {
-    let Some(wanted) = evaluation.methods.iter().find(|method| method.method == reference) else { return };
+    let Some(wanted) = evaluation.methods.iter().find(|method| method.name == reference) else { return };
     let recall = wanted.pairs.recall();
     for (row, (method, judged)) in evaluation.methods.iter_mut().zip(curves) {
         let at = cuts(judged, evaluation.gold_pairs, None).find(|cut| cut.1.recall() >= recall);

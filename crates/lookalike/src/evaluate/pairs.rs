@@ -180,7 +180,7 @@ pub fn evaluate_pairs(
                 ranked.best_at = unit.nearness(ranked.best_at);
             }
             methods.push(PairMethod {
-                method: config.method.name().to_owned(),
+                method: config.method.label(),
                 measure,
                 ranked,
                 threshold: is_decisive.then(|| config.method.threshold()),

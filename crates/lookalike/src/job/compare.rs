@@ -45,21 +45,33 @@ pub fn compare(left: &RawPage<'_>, right: &RawPage<'_>, common: &Config) -> Comp
     compare_by(left, right, common, &Method::all(), None)
 }
 
-/// The same for pages by their names. In a result they are compared with its settings and without the frames that were
-/// learnt there, and its verdict is part of the comparison.
+/// The same for pages by their names, by these methods, or by all. In a result they are compared with its settings and without
+/// the frames that were learnt there, and its verdict is part of the comparison.
 ///
 /// # Errors
 /// As [`find_page`], and when the result is damaged.
-pub fn compare_pages(left: &str, right: &str, within: Option<&str>, common: &Config) -> Result<Comparison> {
+pub fn compare_pages(
+    left: &str,
+    right: &str,
+    within: Option<&str>,
+    common: &Config,
+    methods: &[Method],
+) -> Result<Comparison> {
+    methods.iter().try_for_each(Method::check)?;
+    let methods = if methods.is_empty() { Method::all() } else { methods.to_vec() };
     let pages = (find_page(left, within, common)?, find_page(right, within, common)?);
     let Some(directory) = within.map(Path::new).filter(|directory| directory.join(files::SUMMARY).exists()) else {
-        return Ok(compare(&pages.0, &pages.1, common));
+        return Ok(compare_by(&pages.0, &pages.1, common, &methods, None));
     };
     let (config, frames) = (stored::summary(directory)?.config, stored::frames(directory)?);
-    let own = |method: Method| if method.name() == config.method.name() { config.method.clone() } else { method };
-    let methods: Vec<Method> = Method::all().into_iter().map(own).collect();
+    // The result's own method takes the place of its defaults.
+    let own = |method: Method| if method.label() == config.method.name() { config.method.clone() } else { method };
+    let mut methods: Vec<Method> = methods.into_iter().map(own).collect();
+    if !methods.contains(&config.method) {
+        methods.insert(0, config.method.clone());
+    }
     let mut found = compare_by(&pages.0, &pages.1, &config, &methods, frames);
-    let decision = found.methods.iter().find(|decision| decision.method == config.method.name()).cloned();
+    let decision = found.methods.iter().find(|decision| decision.method == config.method.label()).cloned();
     if let Some(decision) = decision {
         let fate = |name: &str, page: &RawPage<'_>| stored::fate(directory, name, page.url.as_deref());
         let (left, right) = (fate(left, &pages.0)?, fate(right, &pages.1)?);
@@ -156,7 +168,7 @@ fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<
     let is_bloom = plan.sketch.filter.is_some();
     let needed = match plan.decision {
         Decision::Similarity { threshold, strictly: true } => format!("> {threshold}"),
-        Decision::Similarity { threshold, .. } => format!("≥ {threshold}"),
+        Decision::Similarity { threshold, .. } | Decision::CommonBits { threshold } => format!("≥ {threshold}"),
         Decision::Stories { .. } => format!("≥ {}", plan.decision.story_threshold(found.same_site, found.is_short)),
         Decision::Agreement { agree } => format!("≥ {agree}"),
         Decision::EqualBits { least } => format!("≥ {least}"),
@@ -165,7 +177,7 @@ fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<
         Decision::Distance { radius } => format!("≤ {radius}"),
     };
     MethodDecision {
-        method: config.method.name(),
+        method: config.method.label(),
         near_duplicate: found.verdict == Verdict::Accepted,
         similarity: found.similarity,
         left_in_right: found.left_in_right,

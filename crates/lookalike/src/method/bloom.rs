@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 use crate::feature::chunk::{ChunkPlan, Chunker};
 use crate::method::parameters::{any, between, one_of, parameters, power_of_two, similarity};
 use crate::method::{DEFAULT_SEED, MethodDefinition};
+use crate::names::named;
 use crate::plan::{CorpusStats, Decision, Features, Measure, Plan, Search, SketchPlan, Unit, Weights};
 use crate::sketch::bloom::FilterPlan;
 use crate::text::ContentConfig;
@@ -18,11 +19,26 @@ use crate::text::ContentConfig;
 /// to 3 kB this finds four times as many near-duplicates, at the same precision.
 const RESULT_CHUNK_BYTES: u64 = 64;
 
+/// Share of the smaller page's chunks that pages must share to be compared at all, where the bits of filters decide.
+const LEAST_SHARED: f64 = 0.01;
+
+named! {
+    /// What decides about two pages.
+    pub enum DecideBy {
+        /// The share of one page's chunks that are in the other
+        Chunks = "chunks",
+        /// The share of the bits of one page's filter that are set in the other's
+        Bits = "bits",
+    }
+}
+
 parameters! {
     /// Content-defined chunks and Bloom filters; finds pages contained in others.
     pub struct Bloom named "bloom", decides by "`threshold`, the share of one page's chunks that are in the other, in 0..1" {
         /// Similarity, 0..1, from which two pages are near-duplicates.
         threshold: f64 as "T" = 0.7, similarity();
+        /// What decides: the chunks themselves, or as in the paper the bits of their filters, which agree by chance, too.
+        decide_by: DecideBy as "WHAT" = DecideBy::Chunks, any();
         /// What a feature weighs.
         weights: Weights as "WEIGHTS" = Weights::Tf, one_of(&[Weights::Tf]);
         /// Expected bytes of a chunk, a power of two.
@@ -44,7 +60,12 @@ parameters! {
 
 impl MethodDefinition for Bloom {
     fn rule(&self) -> String {
-        format!("at least {} of one page's chunks are in the other", self.threshold)
+        match self.decide_by {
+            DecideBy::Chunks => format!("at least {} of one page's chunks are in the other", self.threshold),
+            DecideBy::Bits => {
+                format!("at least {} of the bits of one page's Bloom filter are set in the other's", self.threshold)
+            }
+        }
     }
 
     fn threshold(&self) -> (f64, Unit) {
@@ -72,7 +93,10 @@ impl MethodDefinition for Bloom {
     }
 
     fn decision(&self) -> Decision {
-        Decision::Similarity { threshold: self.threshold, strictly: false }
+        match self.decide_by {
+            DecideBy::Chunks => Decision::Similarity { threshold: self.threshold, strictly: false },
+            DecideBy::Bits => Decision::CommonBits { threshold: self.threshold },
+        }
     }
 
     fn plan(&self, content: &ContentConfig, _corpus: Option<&CorpusStats>) -> Plan {
@@ -94,7 +118,15 @@ impl MethodDefinition for Bloom {
                 text,
                 Features::Chunks(Chunker::new(chunks)),
                 self.decision(),
-                Search::Features { threshold: self.threshold, size_filter: false },
+                Search::Features {
+                    // Filters have more in common than the chunks that made them.
+                    threshold: match self.decide_by {
+                        DecideBy::Chunks => self.threshold,
+                        DecideBy::Bits => LEAST_SHARED,
+                    },
+                    size_filter: false,
+                    prefix_filter: true,
+                },
             )
         }
     }

@@ -7,7 +7,9 @@
 use crate::error::Result;
 use crate::method::parameters::{any, between, one_of, parameters};
 use crate::method::projection::{PAPER_BITS, check_bits, scaled};
-use crate::method::shingle::{MOST_SUPERSHINGLES, Shingle, count, supershingle_rule};
+use crate::method::shingle::{
+    MOST_BANDS, PAPER_BANDS, PAPER_ROWS, Shingle, check_supershingles, count, supershingle_rule,
+};
 use crate::method::{DEFAULT_SEED, MethodDefinition};
 use crate::plan::{CorpusStats, Decision, Plan, SketchPlan, Unit, Weights};
 use crate::sketch::projection::Projection as Signs;
@@ -18,10 +20,14 @@ pub(super) const CONFIRMING_EQUAL: u32 = 355;
 
 parameters! {
     /// Pairs of shingle that projection does not contradict.
-    pub struct Combined named "combined", decides by "`agree`, the number of equal supershingles (1..6), and `bits`, the number of equal bits (355 of 384)" {
-        /// Equal supershingles, 1..6, from which two pages are near-duplicates.
-        agree: u32 as "N" = 2, between(1, MOST_SUPERSHINGLES);
-        /// Bits of a projection; thresholds follow.
+    pub struct Combined named "combined", decides by "`agree`, the number of equal supershingles (2 of 6), and `bits`, the number of equal bits (355 of 384)" {
+        /// Equal supershingles from which two pages are near-duplicates.
+        agree: u32 as "N" = 2, between(1, MOST_BANDS);
+        /// Supershingles of a page.
+        bands: u32 as "N" = PAPER_BANDS, between(1, MOST_BANDS);
+        /// Min-values in a supershingle.
+        rows: u32 as "N" = PAPER_ROWS, between(1, MOST_BANDS);
+        /// Bits of a projection or fingerprint; the thresholds of projections follow.
         sketch_bits: u32 as "N" = PAPER_BITS, between(16, 4096);
         /// Equal bits of a projection from which two pages are near-duplicates.
         bits: u32 as "N" = CONFIRMING_EQUAL, between(1, 4096);
@@ -36,7 +42,7 @@ parameters! {
 
 impl MethodDefinition for Combined {
     fn rule(&self) -> String {
-        let supershingles = supershingle_rule(self.agree, self.ngram);
+        let supershingles = supershingle_rule(self.agree, self.bands, self.ngram);
         format!("{supershingles}, and at least {} of {} bits of a random projection", self.bits, self.sketch_bits)
     }
 
@@ -55,6 +61,7 @@ impl MethodDefinition for Combined {
     }
 
     fn check(&self) -> Result<()> {
+        check_supershingles(self.agree, self.bands, self.rows)?;
         check_bits("bits", self.bits, self.sketch_bits)
     }
 
@@ -63,7 +70,8 @@ impl MethodDefinition for Combined {
     }
 
     fn plan(&self, content: &ContentConfig, corpus: Option<&CorpusStats>) -> Plan {
-        let shingle = Shingle { agree: self.agree, ngram: self.ngram, weights: self.weights, seed: self.seed };
+        let Combined { agree, bands, rows, ngram, weights, seed, .. } = *self;
+        let shingle = Shingle { agree, bands, rows, ngram, weights, seed };
         let shingle = shingle.plan(content, corpus);
         Plan {
             sketch: SketchPlan { projection: Some(Signs::new(self.sketch_bits, self.seed)), ..shingle.sketch },

@@ -1,6 +1,7 @@
 //! The methods. Each is one file: its parameters with defaults and checks, its plan, its unit, its threshold and its
 //! rule in words. This file is the registry and what all methods have in common.
 
+mod grid;
 pub(crate) mod parameters;
 
 use serde::{Deserialize, Serialize};
@@ -11,6 +12,7 @@ pub use crate::feature::spot::Antecedent;
 pub use crate::plan::Unit;
 use crate::plan::{CorpusNeeds, CorpusStats, Decision, PairConfig, Plan};
 use crate::text::ContentConfig;
+pub use grid::{GridAxis, GridPoint};
 pub use parameters::Parameter;
 use parameters::Parameters;
 
@@ -77,6 +79,7 @@ methods! {
     spotsigs::Spotsigs,
 }
 
+pub use bloom::DecideBy;
 pub use spotsigs::Antecedents;
 
 /// Seeds whatever is random in a method.
@@ -158,6 +161,22 @@ impl Method {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.definition().name()
+    }
+
+    /// Its name, and the parameters that are not at their defaults, as it would be written: `spotsigs threshold=0.4`.
+    #[must_use]
+    pub fn label(&self) -> String {
+        let definition = self.definition();
+        let mut label = definition.name().to_owned();
+        let Ok(mut written) = Method::named(definition.name()) else { return label };
+        for parameter in definition.declared() {
+            let value = definition.get(parameter.name).unwrap_or_default();
+            // What follows from a parameter that was written before is not written.
+            if written.get(parameter.name).as_ref() != Some(&value) && written.set(parameter.name, &value).is_ok() {
+                label.push_str(&format!(" {}={value}", parameter.name));
+            }
+        }
+        label
     }
 
     /// What it is, in a line.
@@ -271,6 +290,24 @@ impl Method {
         self.definition().check()
     }
 
+    /// A method as it is written, with other defaults than its own.
+    ///
+    /// # Errors
+    /// As [`named`](Method::named) and [`set_all`](Method::set_all).
+    pub fn parse_with(text: &str, defaults: impl FnOnce(Method) -> Method) -> Result<Method> {
+        let mut words = text.split_whitespace();
+        let mut method = defaults(Method::named(words.next().unwrap_or_default())?);
+        let mut parameters = Vec::new();
+        for word in words {
+            let pair = word.split_once('=');
+            parameters.push(pair.ok_or_else(|| {
+                Error::invalid("method", text, format!("has '{word}' where a parameter=value is expected"))
+            })?);
+        }
+        method.set_all(parameters)?;
+        Ok(method)
+    }
+
     fn no_parameter(&self, name: &str) -> Error {
         let owners: Vec<(&'static str, Parameter)> = Method::all()
             .iter()
@@ -298,17 +335,7 @@ impl std::str::FromStr for Method {
 
     /// A name, and parameters as `name=value`, with blanks between them: `spotsigs threshold=0.4 antecedents=is:3,the:3`.
     fn from_str(text: &str) -> Result<Method> {
-        let mut words = text.split_whitespace();
-        let mut method = Method::named(words.next().unwrap_or_default())?;
-        let mut parameters = Vec::new();
-        for word in words {
-            let pair = word.split_once('=');
-            parameters.push(pair.ok_or_else(|| {
-                Error::invalid("method", text, format!("has '{word}' where a parameter=value is expected"))
-            })?);
-        }
-        method.set_all(parameters)?;
-        Ok(method)
+        Method::parse_with(text, |method| method)
     }
 }
 
@@ -386,6 +413,18 @@ mod tests {
         assert_eq!(method.definition().get("antecedents").as_deref(), Some("is:3,the:3"));
         for wrong in ["", "nothing", "minhash 0.5", "minhash agree=2", "minhash threshold=2"] {
             assert!(wrong.parse::<Method>().unwrap_err().is_usage(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_label_is_what_one_would_write() {
+        for method in Method::all() {
+            assert_eq!(method.label(), method.name());
+        }
+        for text in ["minhash threshold=0.5", "projection sketch_bits=96 pieces=9", "spotsigs antecedents=is:3,the:3"] {
+            let method: Method = text.parse().unwrap();
+            assert_eq!(method.label(), text);
+            assert_eq!(method.label().parse::<Method>().unwrap(), method);
         }
     }
 

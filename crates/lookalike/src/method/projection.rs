@@ -21,7 +21,7 @@ pub(super) const PAPER_EQUAL: u32 = 372;
 parameters! {
     /// Equal bits of a random projection of the words.
     pub struct Projection named "projection", decides by "`bits`, the number of equal bits (372 of 384)" {
-        /// Bits of a projection; thresholds follow.
+        /// Bits of a projection or fingerprint; the thresholds of projections follow.
         sketch_bits: u32 as "N" = PAPER_BITS, between(16, 4096);
         /// Equal bits of a projection from which two pages are near-duplicates.
         bits: u32 as "N" = PAPER_EQUAL, between(1, 4096);

@@ -11,7 +11,9 @@ use crate::method::parameters::{any, between, one_of, parameters};
 use crate::method::projection::{
     PAPER_BITS, PAPER_EQUAL, check_bits, pieces, pieces_for, scaled,
 };
-use crate::method::shingle::{MOST_SUPERSHINGLES, count, supershingle_rule};
+use crate::method::shingle::{
+    MOST_BANDS, PAPER_BANDS, PAPER_ROWS, check_supershingles, count, supershingle_rule,
+};
 use crate::method::{DEFAULT_SEED, MethodDefinition};
 use crate::plan::{CorpusStats, Decision, Plan, Search, SketchPlan, Unit, Weights};
 use crate::text::ContentConfig;
@@ -23,9 +25,13 @@ const SAME_SITE_SHIFT: u32 = PAPER_EQUAL - CONFIRMING_EQUAL;
 parameters! {
     /// Projection between sites, combined within a site.
     pub struct Routed named "routed", decides by "`bits` between sites, and `agree` with `same_site_bits` within a site" {
-        /// Equal supershingles, 1..6, from which two pages are near-duplicates.
-        agree: u32 as "N" = 2, between(1, MOST_SUPERSHINGLES);
-        /// Bits of a projection; thresholds follow.
+        /// Equal supershingles from which two pages are near-duplicates.
+        agree: u32 as "N" = 2, between(1, MOST_BANDS);
+        /// Supershingles of a page.
+        bands: u32 as "N" = PAPER_BANDS, between(1, MOST_BANDS);
+        /// Min-values in a supershingle.
+        rows: u32 as "N" = PAPER_ROWS, between(1, MOST_BANDS);
+        /// Bits of a projection or fingerprint; the thresholds of projections follow.
         sketch_bits: u32 as "N" = PAPER_BITS, between(16, 4096);
         /// Equal bits of a projection from which two pages are near-duplicates.
         bits: u32 as "N" = PAPER_EQUAL, between(1, 4096);
@@ -48,7 +54,7 @@ impl MethodDefinition for Routed {
             "between sites at least {} of {} bits of a random projection equal; within a site {}, and at least {} bits",
             self.bits,
             self.sketch_bits,
-            supershingle_rule(self.agree, self.ngram),
+            supershingle_rule(self.agree, self.bands, self.ngram),
             self.same_site_bits
         )
     }
@@ -84,6 +90,7 @@ impl MethodDefinition for Routed {
     }
 
     fn check(&self) -> Result<()> {
+        check_supershingles(self.agree, self.bands, self.rows)?;
         check_bits("bits", self.bits, self.sketch_bits)?;
         check_bits("same_site_bits", self.same_site_bits, self.sketch_bits)?;
         check_bits("pieces", self.pieces, self.sketch_bits)
@@ -96,6 +103,8 @@ impl MethodDefinition for Routed {
     fn plan(&self, content: &ContentConfig, corpus: Option<&CorpusStats>) -> Plan {
         let combined = Combined {
             agree: self.agree,
+            bands: self.bands,
+            rows: self.rows,
             sketch_bits: self.sketch_bits,
             bits: self.bits,
             ngram: self.ngram,

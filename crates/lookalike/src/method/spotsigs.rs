@@ -12,7 +12,7 @@ use crate::feature::spot::{Antecedent, Spots};
 use crate::method::parameters::{Value, any, one_of, parameters, similarity};
 use crate::method::{DEFAULT_SEED, MethodDefinition};
 use crate::plan::{
-    CorpusNeeds, CorpusStats, Decision, Features, Guess, Matching, PairConfig, Plan, Search, Unit, Weights,
+    CorpusNeeds, CorpusStats, Decision, Features, Guess, Matching, MatchingOrder, PairConfig, Plan, Search, Unit, Weights,
 };
 use crate::text::ContentConfig;
 
@@ -67,11 +67,15 @@ parameters! {
         index_duplicates: bool as "" = false, any();
         /// Filter out pages of very different sizes, which changes the time and not the result.
         size_filter: bool as "" = true, any();
+        /// Look pages up by their rarest signatures only, which changes the time and not the result.
+        prefix_filter: bool as "" = true, any();
+        /// Order of incremental and seeded matching.
+        order: MatchingOrder as "ORDER" = MatchingOrder::Shuffled, any();
         /// Let signatures reach over the end of a block.
         spill: bool as "" = false, any();
         /// Read the markup itself as text.
         raw: bool as "" = false, any();
-        /// Seeds the order of incremental and seeded matching.
+        /// Seeds the shuffled order of incremental and seeded matching.
         seed: u64 as "N" = DEFAULT_SEED, any();
     }
 }
@@ -148,12 +152,17 @@ impl MethodDefinition for Spotsigs {
             matching: self.matching,
             guess: self.guess,
             index_duplicates: self.index_duplicates,
+            order: self.order,
             seed: self.seed,
             ..Plan::new(
                 text,
                 Features::Spots(spots),
                 self.decision(),
-                Search::Features { threshold: self.threshold, size_filter: self.size_filter },
+                Search::Features {
+                    threshold: self.threshold,
+                    size_filter: self.size_filter,
+                    prefix_filter: self.prefix_filter,
+                },
             )
         }
     }

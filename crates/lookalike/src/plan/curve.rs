@@ -42,7 +42,7 @@ impl Plan {
                 Some(bit_curve(bits, bits - least))
             }
             (Decision::Distance { radius }, _) => Some(bit_curve(64, radius)),
-            (Decision::BySite { .. }, _) | (_, None) => None,
+            (Decision::BySite { .. } | Decision::CommonBits { .. }, _) | (_, None) => None,
         }
     }
 }

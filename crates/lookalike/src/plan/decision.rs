@@ -73,6 +73,11 @@ pub enum Decision {
         /// The threshold where one of them has fewer than [`SHORT_STORY_WORDS`].
         short: f64,
     },
+    /// Set bits of a Bloom filter that another has too, as a share of them, at or above.
+    CommonBits {
+        /// The threshold.
+        threshold: f64,
+    },
     /// Differing bits, at most.
     Distance {
         /// How many.
@@ -91,6 +96,8 @@ pub struct Evidence {
     pub equal_bits: u32,
     /// Differing bits.
     pub differing_bits: u32,
+    /// The share of one filter's bits that the other has too.
+    pub common_bits: f64,
     /// Whether both are on the same site.
     pub same_site: bool,
     /// Whether both are on a site.
@@ -106,17 +113,18 @@ impl Decision {
         let both = |agree: u32, least: u32| {
             if found.agreeing >= agree { at_least(found.equal_bits, least, NEAR_MISS_BITS) } else { Verdict::Rejected }
         };
+        let value = if matches!(self, Decision::CommonBits { .. }) { found.common_bits } else { found.similarity };
         let at_or_above = |threshold: f64| {
-            if self.reaches(found.similarity, threshold) {
+            if self.reaches(value, threshold) {
                 Verdict::Accepted
-            } else if found.similarity >= threshold * (1.0 - NEAR_MISS_SHARE) {
+            } else if value >= threshold * (1.0 - NEAR_MISS_SHARE) {
                 Verdict::NearMiss
             } else {
                 Verdict::Rejected
             }
         };
         match self {
-            Decision::Similarity { threshold, .. } => at_or_above(threshold),
+            Decision::Similarity { threshold, .. } | Decision::CommonBits { threshold } => at_or_above(threshold),
             Decision::Stories { .. } => {
                 let same_site = found.have_sites.then_some(found.same_site);
                 at_or_above(self.story_threshold(same_site, found.is_short))
@@ -165,7 +173,10 @@ impl Decision {
                 pair.similarity * text / self.story_threshold(pair.same_site, pair.is_short)
             }
             Decision::Similarity { .. } => pair.similarity,
-            Decision::Agreement { .. } | Decision::EqualBits { .. } | Decision::Both { .. } => pair.score,
+            Decision::Agreement { .. }
+            | Decision::EqualBits { .. }
+            | Decision::Both { .. }
+            | Decision::CommonBits { .. } => pair.score,
             Decision::BySite { same, other, .. } if same_site => pair.score + f64::from(other) - f64::from(same),
             Decision::BySite { .. } => pair.score,
             Decision::Distance { .. } => -pair.score,
@@ -176,7 +187,7 @@ impl Decision {
     #[must_use]
     pub fn least_nearness(self) -> f64 {
         match self {
-            Decision::Similarity { threshold, .. } => threshold,
+            Decision::Similarity { threshold, .. } | Decision::CommonBits { threshold } => threshold,
             Decision::Stories { text, .. } => text,
             Decision::Agreement { agree } => f64::from(agree),
             Decision::EqualBits { least } | Decision::Both { least, .. } => f64::from(least),
@@ -304,7 +315,7 @@ mod tests {
     use super::*;
     use crate::page::PageId;
 
-    const DECISIONS: [Decision; 8] = [
+    const DECISIONS: [Decision; 9] = [
         Decision::Similarity { threshold: 0.5, strictly: false },
         Decision::Similarity { threshold: 0.5, strictly: true },
         Decision::Agreement { agree: 3 },
@@ -313,6 +324,7 @@ mod tests {
         Decision::BySite { agree: 3, same: 17, other: 20 },
         Decision::Distance { radius: 3 },
         Decision::Stories { text: 0.7, within: 0.5, between: 0.4, short: 0.6 },
+        Decision::CommonBits { threshold: 0.5 },
     ];
 
     #[test]
@@ -341,6 +353,7 @@ mod tests {
         agreeing: 6,
         equal_bits: 0,
         differing_bits: 64,
+        common_bits: 0.0,
         same_site: false,
         have_sites: false,
         is_short: false,
@@ -358,10 +371,13 @@ mod tests {
                     // Whatever else a pair needs it has: only the threshold moves.
                     let agreeing = if matches!(decision, Decision::Agreement { .. }) { step } else { 6 };
                     let (have_sites, is_short) = (step % 3 > 0, step % 2 == 0);
-                    let found = Evidence { similarity, agreeing, equal_bits, differing_bits, ..NOTHING };
+                    let common_bits = similarity;
+                    let found = Evidence { similarity, agreeing, equal_bits, differing_bits, common_bits, ..NOTHING };
                     let evidence = Evidence { same_site, have_sites, is_short, ..found };
                     let score = match decision {
-                        Decision::Similarity { .. } | Decision::Stories { .. } => similarity,
+                        Decision::Similarity { .. } | Decision::Stories { .. } | Decision::CommonBits { .. } => {
+                            similarity
+                        }
                         Decision::Agreement { .. } => f64::from(agreeing),
                         Decision::Distance { .. } => f64::from(differing_bits),
                         _ => f64::from(equal_bits),

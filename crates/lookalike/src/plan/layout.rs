@@ -30,7 +30,9 @@ pub struct Layout {
 }
 
 impl Layout {
-    fn new(bands: Bands, threshold: f64) -> Layout {
+    /// What is expected of bands at a threshold.
+    #[must_use]
+    pub fn new(bands: Bands, threshold: f64) -> Layout {
         const STEPS: u32 = 400;
         let step = threshold / f64::from(STEPS);
         let false_candidates_per_page = (0..STEPS)

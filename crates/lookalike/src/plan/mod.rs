@@ -54,11 +54,15 @@ pub struct Plan {
     pub matching: Matching,
     /// Which of several matches counts.
     pub guess: Guess,
+    /// Whether pages of the input are compared with those of another corpus alone, and dropped if they contain one.
+    pub drops_containers: bool,
     /// Whether duplicates can be matched, too, where pages are matched in one pass.
     pub index_duplicates: bool,
     /// Which pairs are looked at, whatever the method.
     pub pairs: PairConfig,
-    /// Seeds the order of matching in one pass.
+    /// The order of matching in one pass.
+    pub order: MatchingOrder,
+    /// Seeds that order.
     pub seed: u64,
     /// Why the bands are what they are, where they were chosen.
     pub layout: Option<Layout>,
@@ -119,6 +123,16 @@ named! {
 }
 
 named! {
+    /// In which order pages are matched, where they are matched in one pass.
+    pub enum MatchingOrder {
+        /// Shuffled by the seed and the pages' ids
+        Shuffled = "shuffled",
+        /// As the pages are in the input
+        Given = "given",
+    }
+}
+
+named! {
     /// Which of several matches counts.
     pub enum Guess {
         /// The first above the threshold
@@ -139,6 +153,18 @@ pub enum Measure {
     Coverage,
 }
 
+named! {
+    /// How two sets of features are compared.
+    pub enum SetMeasure {
+        /// What two pages share, as a share of all they have
+        Resemblance = "resemblance",
+        /// The share of a page that is in the other
+        Containment = "containment",
+        /// The share of a page of the other corpus that is in a page of the input, which is then dropped
+        Contains = "contains",
+    }
+}
+
 /// Which pages are worth comparing.
 #[derive(Debug, Clone)]
 pub enum Search {
@@ -154,6 +180,8 @@ pub enum Search {
         threshold: f64,
         /// Whether pages of very different sizes are filtered out.
         size_filter: bool,
+        /// Whether pages are looked up by their rarest features only.
+        prefix_filter: bool,
     },
 }
 
@@ -181,8 +209,10 @@ impl Plan {
             decision,
             matching: Matching::Full,
             guess: Guess::Best,
+            drops_containers: false,
             index_duplicates: false,
             pairs: PairConfig::default(),
+            order: MatchingOrder::Shuffled,
             seed: 0,
             layout: None,
             story_layout: None,
@@ -226,7 +256,8 @@ impl Plan {
     pub fn can_stand_for(&self, pair: &ScoredPair, page: PageId) -> bool {
         match self.decision {
             Decision::Similarity { threshold, .. } if self.is_directed() => {
-                (if page == pair.left { pair.left_in_right } else { pair.right_in_left }) >= threshold
+                let is_part_of_other = (page == pair.left) != self.drops_containers;
+                (if is_part_of_other { pair.left_in_right } else { pair.right_in_left }) >= threshold
             }
             _ => true,
         }

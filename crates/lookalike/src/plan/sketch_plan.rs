@@ -14,8 +14,8 @@ pub struct SketchPlan {
     pub story_bands: Option<Bands>,
     /// A projection of the tokens, or of the features where those are longer than a token.
     pub projection: Option<Projection>,
-    /// A SimHash fingerprint of the features.
-    pub simhash: bool,
+    /// A SimHash fingerprint of the features, of so many bits.
+    pub simhash: Option<u32>,
     /// A Bloom filter of the features.
     pub filter: Option<FilterPlan>,
     /// The site.
@@ -39,13 +39,15 @@ impl SketchPlan {
     /// Bits that are compared place by place, as a projection or a fingerprint.
     #[must_use]
     pub fn compared_bits(&self) -> u32 {
-        self.projection.as_ref().map_or(if self.simhash { 64 } else { 0 }, Projection::bits)
+        self.projection.as_ref().map_or(self.simhash.unwrap_or(0), Projection::bits)
     }
 
     /// 32-bit words of those.
     #[must_use]
     pub fn bit_words(&self) -> usize {
-        self.projection.as_ref().map_or(if self.simhash { 2 } else { 0 }, Projection::words)
+        // Two of them make a column.
+        let of_fingerprint = || self.simhash.map_or(0, |bits| 2 * bits.div_ceil(64) as usize);
+        self.projection.as_ref().map_or_else(of_fingerprint, Projection::words)
     }
 
     /// 32-bit words in all.

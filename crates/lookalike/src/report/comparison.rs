@@ -93,8 +93,8 @@ pub struct ComparedPage {
 /// What one method decides, and by what.
 #[derive(Debug, Clone, Serialize)]
 pub struct MethodDecision {
-    /// The method.
-    pub method: &'static str,
+    /// The method, with the parameters that are not at their defaults.
+    pub method: String,
     /// Whether it calls the pages near-duplicates.
     pub near_duplicate: bool,
     /// Exact similarity, 0..1.

@@ -64,15 +64,17 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
     let same_site = have_sites && l.site == r.site;
     let (similarity, equal_bits, differing_bits) = (overlap.similarity, equal, differing);
     let is_short = l.words.iter().chain(r.words).any(|&words| words < SHORT_STORY_WORDS);
-    let evidence = Evidence { similarity, agreeing, equal_bits, differing_bits, same_site, have_sites, is_short };
+    let shared_bits = plan.sketch.filter.map(|_| SharedBits::new(l.filter, r.filter));
+    let common_bits = shared_bits.map_or(0.0, |bits| bits.left_ratio().max(bits.right_ratio()));
+    let evidence =
+        Evidence { similarity, agreeing, equal_bits, differing_bits, common_bits, same_site, have_sites, is_short };
     let verdict = plan.decision.verdict(&evidence);
     let (score, estimate) = match plan.decision {
-        Decision::Similarity { .. } | Decision::Stories { .. } => {
-            if let Some(filter) = plan.sketch.filter {
-                let bits = SharedBits::new(l.filter, r.filter);
+        Decision::Similarity { .. } | Decision::Stories { .. } | Decision::CommonBits { .. } => {
+            if let Some((filter, bits)) = plan.sketch.filter.zip(shared_bits) {
                 let fewer = filter.elements(bits.left.min(bits.right)).max(1.0);
                 let estimate = (filter.shared_elements(bits) / fewer).min(1.0);
-                (bits.left_ratio().max(bits.right_ratio()), estimate)
+                (common_bits, estimate)
             } else if l.min_values.is_empty() {
                 (similarity, similarity)
             } else {

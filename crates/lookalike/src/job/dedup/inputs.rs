@@ -57,7 +57,13 @@ fn add_examples(sources: &mut Sources, config: &Config, options: &RunOptions, wo
 }
 
 fn open_against(config: &Config, options: &RunOptions, work: &WorkDir) -> Result<Option<Against>> {
-    let Some(path) = &options.against else { return Ok(None) };
+    let Some(path) = &options.against else {
+        if config.plan().drops_containers {
+            let reason = "contains drops pages that contain a page of another corpus: name that with `against`";
+            return Err(Error::conflict("measure", reason));
+        }
+        return Ok(None);
+    };
     if !options.seeds.is_empty() || config.plan().matching != Matching::Full {
         let reason = "goes with `matching` full: one pass and examples have an order of their own";
         return Err(Error::conflict("against", reason));

@@ -12,7 +12,7 @@ use crate::job::dedup::first_reading::Sketched;
 use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, Run};
 use crate::page::{PageId, PageVec};
 use crate::page_table::{BYTES_PER_PAGE, PageTable};
-use crate::plan::{BitSearch, Search};
+use crate::plan::{BitSearch, MatchingOrder, Search};
 use crate::size::format_bytes;
 use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::sketcher::NO_KEY;
@@ -81,7 +81,10 @@ impl Run<'_> {
         }
         let mut keys = PageVec::new();
         for page in pages.all() {
-            let key = seeded_order_key(&pages.id(page)?, self.plan.seed);
+            let key = match self.plan.order {
+                MatchingOrder::Shuffled => seeded_order_key(&pages.id(page)?, self.plan.seed),
+                MatchingOrder::Given => page.index() as u64,
+            };
             keys.push((pages.is_input(page), pages.is_revisit(page), key));
         }
         Ok(Ranks::by_key(&keys))
@@ -102,7 +105,7 @@ impl Run<'_> {
         rank: &(dyn Fn(PageId) -> u32 + Sync),
     ) -> Result<Joined> {
         match (&self.plan.search, &sketched.sets) {
-            (Search::Features { threshold, size_filter }, Some(page_sets)) => {
+            (Search::Features { threshold, size_filter, prefix_filter }, Some(page_sets)) => {
                 let pages = &sketched.pages;
                 self.check_index(pages, page_sets)?;
                 let groups = self.groups(sketched)?;
@@ -112,6 +115,7 @@ impl Run<'_> {
                     measure: self.plan.measure,
                     threshold: *threshold,
                     size_filter: *size_filter,
+                    prefix_filter: *prefix_filter,
                     bucket_limit: self.config.pairs.bucket_limit,
                 };
                 let is_wanted = |left: PageId, right: PageId| filter.is_wanted(left, right);
@@ -192,6 +196,10 @@ impl Run<'_> {
             bits: Vec::new(),
             compared_bits: self.plan.sketch.compared_bits(),
             decision: self.plan.decision,
+            is_input: self.plan.drops_containers.then(|| {
+                let is_input: Box<dyn Fn(PageId) -> bool + Sync + 'a> = Box::new(|page| pages.is_input(page));
+                is_input
+            }),
         }
     }
 
@@ -231,7 +239,9 @@ impl Run<'_> {
         searched: &Searched,
     ) -> Result<(Verified, Option<Collisions>)> {
         let order = searched.order.as_slice();
-        let (Some(sets), Search::Features { threshold, size_filter }) = (&sketched.sets, &self.plan.search) else {
+        let (Some(sets), Search::Features { threshold, size_filter, prefix_filter }) =
+            (&sketched.sets, &self.plan.search)
+        else {
             return Err(Error::internal("pages are matched in order by features that were not kept"));
         };
         let pages = &sketched.pages;
@@ -245,6 +255,7 @@ impl Run<'_> {
             guess: self.plan.guess,
             index_duplicates: self.plan.index_duplicates,
             size_filter: *size_filter,
+            prefix_filter: *prefix_filter,
             seeds: members.iter().filter(|&&page| !pages.is_input(searched.sets.best[page])).count(),
         };
         let mut scratch = PairScratch::default();

@@ -160,12 +160,12 @@ pub(crate) fn draw(label: &str, (x_name, x): (&str, Scale), (y_name, y): (&str, 
 /// Colours that the style sheet has.
 pub(crate) const COLOURS: usize = 8;
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
 }
 
 /// A number without meaningless digits.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     if value.abs() >= 1000.0 && value.fract() == 0.0 {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a count
         let count = value as u64;

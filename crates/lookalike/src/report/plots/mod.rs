@@ -2,6 +2,7 @@
 
 pub(crate) mod chart;
 pub(crate) mod figures;
+pub(crate) mod heat_map;
 
 use std::fmt::Write as _;
 

@@ -437,10 +437,12 @@ impl Viewer<'_> {
                 [left, right] => format!("frame and menus left out: {left} and {right} words"),
             },
             score: match self.findings.plan.decision {
-                Decision::Similarity { .. } if self.findings.plan.sketch.filter.is_some() => {
+                Decision::Similarity { .. } | Decision::CommonBits { .. }
+                    if self.findings.plan.sketch.filter.is_some() =>
+                {
                     format!("share of common bits {:.3}", pair.score)
                 }
-                Decision::Similarity { .. } | Decision::Stories { .. } => String::new(),
+                Decision::Similarity { .. } | Decision::Stories { .. } | Decision::CommonBits { .. } => String::new(),
                 _ => format!("{} {}", pair.score, self.findings.config.method.unit().name()),
             },
             estimate: format!("{:.3}", pair.estimate),
