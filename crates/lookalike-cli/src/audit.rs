@@ -4,16 +4,20 @@ use std::io::{self, Write};
 
 use anyhow::{Context, Result};
 use lookalike::evaluate::audit;
-use lookalike::evaluate::audit::Audit;
+use lookalike::evaluate::audit::{Audit, SampleOptions, TableRow, Verdicts};
 
 use crate::Ending;
 use crate::evaluate_args::AuditArguments;
-use crate::table::{TextTable, counted, thousands};
+use crate::table::{TextTable, counted, not_an_input, thousands};
 
 pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
     let mut out = io::stdout().lock();
     if let Some(judgments) = &arguments.judgments {
-        let found = audit::judge(&arguments.directory, judgments, arguments.target)?;
+        let found = audit::judge(&arguments.directory, judgments, arguments.target, arguments.by)?;
+        if let Some(report) = &arguments.report {
+            not_an_input(&[report, &report.with_extension("csv")], &[judgments])?;
+            audit::write_report(&found, report)?;
+        }
         if arguments.json {
             writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
         } else {
@@ -21,7 +25,13 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
         }
         return Ok(Ending::Done);
     }
-    let (html, pairs) = audit::page(&arguments.directory, arguments.sample as usize, arguments.seed)?;
+    let mut options = SampleOptions::default();
+    (options.pairs, options.seed, options.by) = (arguments.sample as usize, arguments.seed, arguments.by);
+    if let Some(path) = &arguments.rubric {
+        let rubric = std::fs::read_to_string(path).with_context(|| format!("{}: cannot read", path.display()))?;
+        options.rubric = Some(rubric);
+    }
+    let (html, pairs) = audit::page(&arguments.directory, &options)?;
     let path = arguments.page.clone().unwrap_or_else(|| arguments.directory.join("audit.html"));
     std::fs::write(&path, html).with_context(|| format!("{}: cannot write", path.display()))?;
     writeln!(
@@ -50,10 +60,7 @@ fn print(out: &mut impl Write, found: &Audit, arguments: &AuditArguments) -> io:
         ]);
     }
     table.print(out)?;
-    if !found.reasons.is_empty() {
-        let reasons: Vec<String> = found.reasons.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        writeln!(out, "reasons for undecided: {}", reasons.join(", "))?;
-    }
+    print_tables(out, found)?;
     writeln!(out)?;
     match found.precision {
         Some((mean, low, high)) => {
@@ -100,10 +107,56 @@ fn print(out: &mut impl Write, found: &Audit, arguments: &AuditArguments) -> io:
                 suggestion.threshold
             )
         }
-        None => writeln!(
-            out,
-            "no threshold reaches a precision of {} on these judgments; judge more pairs, or lower --target",
-            found.target
-        ),
+        None => {
+            let reason = found.withheld.as_deref().unwrap_or("nothing was judged");
+            writeln!(out, "no threshold is suggested: {reason}; judge more pairs, or lower --target")
+        }
     }
+}
+
+/// The tables of the study, as far as they have rows.
+fn print_tables(out: &mut impl Write, found: &Audit) -> io::Result<()> {
+    let tables = &found.tables;
+    writeln!(out, "\nNear-duplicates; unsure ones that are forms with other values in parentheses")?;
+    let mut table = TextTable::new(["pairs", "judged", "same", "different", "unsure", "same with forms"]);
+    for (name, verdicts) in &tables.near_duplicates {
+        let share = |count: u64| format!("{:.2}", count as f64 / verdicts.judged().max(1) as f64);
+        table.row([
+            name.clone(),
+            verdicts.judged().to_string(),
+            share(verdicts.correct),
+            share(verdicts.incorrect),
+            format!("{} ({})", share(verdicts.undecided), share(verdicts.forms)),
+            share(verdicts.correct + verdicts.forms),
+        ]);
+    }
+    if tables.large.judged() > 0 {
+        let Verdicts { correct, incorrect, undecided, .. } = tables.large;
+        table.row([
+            "more than 200 words differ".to_owned(),
+            tables.large.judged().to_string(),
+            correct.to_string(),
+            incorrect.to_string(),
+            undecided.to_string(),
+            String::new(),
+        ]);
+    }
+    table.print(out)?;
+    print_rows(
+        out,
+        "What they differ in, as far as the program can tell: same / different / unsure",
+        &tables.differences,
+    )?;
+    print_rows(out, "Why they are unsure", &tables.reasons)
+}
+
+fn print_rows(out: &mut impl Write, title: &str, rows: &[TableRow]) -> io::Result<()> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    writeln!(out, "\n{title}")?;
+    let counts = |of: &Verdicts| format!("{} / {} / {}", of.correct, of.incorrect, of.undecided);
+    let mut table = TextTable::new(["", "all", "of one site"]);
+    rows.iter().for_each(|row| table.row([row.name.clone(), counts(&row.all), counts(&row.same_site)]));
+    table.print(out)
 }

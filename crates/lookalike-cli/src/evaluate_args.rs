@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::{EvaluatedMethods, method_name, named};
 use lookalike::config::{SiteRule, parse_bytes};
+use lookalike::evaluate::audit::StratifyBy;
 use lookalike::method::GridAxis;
 
 const EVALUATE_HELP: &str = "\
@@ -198,6 +199,14 @@ pub(crate) struct AuditArguments {
     #[arg(long, value_name = "N", default_value_t = 120, value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) sample: u32,
 
+    /// What the sample is divided by, equally many pairs of each
+    #[arg(long, value_name = "WHAT", value_parser = named::<StratifyBy>(), default_value_t = StratifyBy::Method)]
+    pub(crate) by: StratifyBy,
+
+    /// Rules for the judge instead of the built-in ones: a text file, one rule per line
+    #[arg(long, value_name = "FILE")]
+    pub(crate) rubric: Option<PathBuf>,
+
     /// Seed of the sample
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
@@ -205,6 +214,10 @@ pub(crate) struct AuditArguments {
     /// Read the judgments saved by the page, and report the precision
     #[arg(long, value_name = "FILE", conflicts_with = "page")]
     pub(crate) judgments: Option<PathBuf>,
+
+    /// With --judgments, write a page with precision and recall from near to far to this file, and CSV beside it
+    #[arg(long, value_name = "FILE", requires = "judgments")]
+    pub(crate) report: Option<PathBuf>,
 
     /// Target precision of the suggested threshold
     #[arg(long, value_name = "SHARE", default_value_t = 0.95)]

@@ -207,7 +207,7 @@ fn differences_of(run: &MethodRun, labels: &Labels<'_>) -> Result<PairDifference
         } else {
             (&mut looked.wrong, &mut looked.wrong_same_site, &mut looked.large.1)
         };
-        let label = group(&differences.label());
+        let label = differences.kind();
         *large += u64::from(words > LARGE_DIFFERENCE);
         if same_site {
             *of_site.entry(label.clone()).or_default() += 1;
@@ -223,11 +223,6 @@ fn differing_words(left: &RawPage<'_>, right: &RawPage<'_>, scope: Scope) -> usi
     let left = reader.read(left).content.to_owned();
     let right = reader.read(right).content;
     hunks(&left, right).0.iter().map(|hunk| hunk.words).sum()
-}
-
-/// A label without its details, as the tables of the paper have it.
-fn group(label: &str) -> String {
-    label.split([':', '(']).next().unwrap_or(label).trim().to_owned()
 }
 
 /// Needs pairs with at least one equal supershingle, and their equal bits; and similar ones by bits.

@@ -99,6 +99,13 @@ impl Differences {
         }
     }
 
+    /// The same without details, as the tables of the paper have it.
+    #[must_use]
+    pub fn kind(&self) -> String {
+        let label = self.label();
+        label.split([':', '(']).next().unwrap_or(&label).trim().to_owned()
+    }
+
     /// The verdict by Henzinger's rules: correct, incorrect, or undecided.
     #[must_use]
     pub fn verdict(&self) -> &'static str {

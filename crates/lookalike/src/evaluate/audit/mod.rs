@@ -1,8 +1,15 @@
 //! A person's judgment of a result, where there is no gold standard (Henzinger 2006, §3.1).
 //!
-//! In: a result. Out: a sample of its pairs and near misses, drawn from strata of similarity and site, as a page
+//! In: a result. Out: a sample of its pairs and near misses, equally many from strata of nearness and site, as a page
 //! for judging. In again: the judgments. Out: precision in each stratum with its confidence interval, over all
-//! strata, and the threshold that reaches a wanted precision, tested on judgments that it was not chosen by.
+//! strata, the tables of the study, and the threshold that reaches a wanted precision, tested on judgments that it was
+//! not chosen by.
+
+mod strata;
+mod tables;
+
+pub use strata::{Level, StratifyBy, Stratum};
+pub use tables::{LevelScores, StudyTables, TableRow, Verdicts};
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -17,57 +24,16 @@ use crate::evaluate::method_run::temporary_directory;
 use crate::evaluate::metrics::wilson;
 use crate::page::{PageId, PageOrigin, PageVec, ScoredPair};
 use crate::read::plain::plain_text;
-use crate::report::diff::differences::{Differences, classify};
+use crate::report::diff::differences::classify;
+use crate::report::diff::hunks;
 use crate::report::diff::{Piece, pieces};
 use crate::report::files;
+use crate::report::plots::chart::{Scale, Series};
+use crate::report::plots::figures::{self, figure};
 use crate::report::stored::{self, StoredPages, StoredSummary, texts};
 use crate::spill::Scratch;
 use crate::text::{PageReader, TextOptions};
-
-/// Which pairs are judged together.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-pub struct Stratum {
-    /// Whether the result calls its pairs near-duplicates.
-    pub accepted: bool,
-    /// From which similarity on, in thousandths.
-    #[serde(skip)]
-    from: u32,
-    /// The similarities in it.
-    pub similarity: String,
-    /// `same`, `different` or `unknown`.
-    pub site: &'static str,
-}
-
-/// Where strata begin, in thousandths.
-const BOUNDS: [u32; 12] = [0, 100, 200, 300, 400, 500, 600, 700, 800, 900, 950, 1000];
-
-impl Stratum {
-    fn new(accepted: bool, similarity: f64, same_site: Option<bool>) -> Stratum {
-        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // between 0 and 1000
-        let thousandths = (similarity.clamp(0.0, 1.0) * 1000.0) as u32;
-        let at = BOUNDS.partition_point(|&bound| bound <= thousandths).clamp(1, BOUNDS.len() - 1);
-        let (from, to) = (BOUNDS[at - 1], BOUNDS[at]);
-        let share = |bound: u32| format!("{}", f64::from(bound) / 1000.0);
-        let site = match same_site {
-            Some(true) => "same",
-            Some(false) => "different",
-            None => "unknown",
-        };
-        Stratum { accepted, from, similarity: format!("{}–{}", share(from), share(to)), site }
-    }
-
-    /// What it is called.
-    #[must_use]
-    pub fn name(&self) -> String {
-        let what = if self.accepted { "near-duplicates" } else { "near misses" };
-        let site = match self.site {
-            "same" => ", same site",
-            "different" => ", different sites",
-            _ => "",
-        };
-        format!("{what} {}{site}", self.similarity)
-    }
-}
+use tables::JudgedPair;
 
 /// A result with its pairs in strata.
 struct Population {
@@ -78,7 +44,7 @@ struct Population {
 }
 
 impl Population {
-    fn open(directory: &Path) -> Result<Population> {
+    fn open(directory: &Path, by: StratifyBy) -> Result<Population> {
         let work = temporary_directory()?;
         let (summary, stored) = stored::open(directory, work.path())?;
         let mut strata: BTreeMap<Stratum, Vec<ScoredPair>> = BTreeMap::new();
@@ -96,7 +62,8 @@ impl Population {
                     continue; // a row of an index, which nobody can look at
                 }
                 let same = sites[pair.left].zip(sites[pair.right]).map(|(a, b)| a == b);
-                strata.entry(Stratum::new(accepted, pair.similarity, same)).or_default().push(pair);
+                let level = Level::of(&pair, summary.config.method.unit(), by);
+                strata.entry(Stratum::new(accepted, level, same)).or_default().push(pair);
             }
         }
         if strata.is_empty() {
@@ -148,15 +115,42 @@ struct AuditPage {
     pairs: Vec<PairView>,
     key: String,
     directory: String,
-    rule: String,
+    rubric: Vec<String>,
     version: &'static str,
 }
 
-/// What whoever judges sees of a pair: not how similar the program finds it.
+/// When two pages are the same page, for whoever judges (Henzinger 2006, §3.1).
+const RUBRIC: &str = "Same: the text differs only in a session id, a time stamp, an execution time, a message id, a visitor count, a server name, or all or part of the URL.
+Same: no visitor sees the difference.
+Same: the difference is a combination of these.
+Same: both are entry pages to the same site.
+Different: the main item differs, for example the product in the middle of two pages of a shop.
+Unsure: anything else, such as a form with other values in it, another minor item at the side or the bottom, or a pair that cannot be judged.";
+
+/// What a sample is drawn by, and how it is shown.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SampleOptions {
+    /// Pairs.
+    pub pairs: usize,
+    /// Seeds the draw.
+    pub seed: u64,
+    /// What the pairs are divided by; of every stratum equally many are drawn.
+    pub by: StratifyBy,
+    /// When two pages are the same page, one rule per line, instead of those of Henzinger (2006).
+    pub rubric: Option<String>,
+}
+
+impl Default for SampleOptions {
+    fn default() -> SampleOptions {
+        SampleOptions { pairs: 120, seed: 1, by: StratifyBy::Method, rubric: None }
+    }
+}
+
+/// What whoever judges sees of a pair: not how similar the program finds it, nor what it takes the difference for.
 struct PairView {
     left: SideView,
     right: SideView,
-    difference: String,
     pieces: Vec<Piece>,
 }
 
@@ -173,9 +167,9 @@ const TEXT_BYTES: usize = 60_000;
 ///
 /// # Errors
 /// When the directory is not a result, has no pairs, or its pages are gone.
-pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize)> {
-    let population = Population::open(directory)?;
-    let drawn = population.sample(sample, seed)?;
+pub fn page(directory: &Path, options: &SampleOptions) -> Result<(String, usize)> {
+    let population = Population::open(directory, options.by)?;
+    let drawn = population.sample(options.pairs, options.seed)?;
     let needed: BTreeSet<PageId> = drawn.iter().flat_map(|(_, pair)| [pair.left, pair.right]).collect();
     let needed: Vec<PageId> = needed.into_iter().collect();
     let raw = texts::load(&population.stored, &population.summary, &needed)?;
@@ -194,16 +188,7 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
     let mut pairs = Vec::new();
     for (_, pair) in &drawn {
         let (left, right) = (side(pair.left)?, side(pair.right)?);
-        let differences = match (raw.get(&pair.left), raw.get(&pair.right)) {
-            (Some(a), Some(b)) => Some(classify(a, b)),
-            _ => None,
-        };
-        pairs.push(PairView {
-            left,
-            right,
-            difference: differences.as_ref().map_or_else(String::new, Differences::label),
-            pieces: pieces(&text(pair.left), &text(pair.right)),
-        });
+        pairs.push(PairView { left, right, pieces: pieces(&text(pair.left), &text(pair.right)) });
     }
     let count = pairs.len();
     let drawn_ids: String = pairs.iter().map(|pair| format!("{}\t{}\n", pair.left.id, pair.right.id)).collect();
@@ -212,7 +197,7 @@ pub fn page(directory: &Path, sample: usize, seed: u64) -> Result<(String, usize
         // Another sample is another page, whatever it is called.
         key: format!("lookalike-audit-{:016x}", xxh3_64(drawn_ids.as_bytes())),
         directory: directory.display().to_string(),
-        rule: population.summary.config.rule(),
+        rubric: options.rubric.as_deref().unwrap_or(RUBRIC).lines().map(str::to_owned).collect(),
         version: env!("CARGO_PKG_VERSION"),
     };
     let html = html.render().map_err(|error| Error::internal(format!("the page could not be rendered: {error}")))?;
@@ -227,6 +212,14 @@ struct Judgment {
     verdict: JudgedAs,
     #[serde(default)]
     reason: Option<String>,
+}
+
+/// The rules that were judged by, as the page saves them.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SavedRubric {
+    #[serde(rename = "rubric")]
+    _rubric: String,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
@@ -247,10 +240,13 @@ pub struct Audit {
     /// Share of the pairs in the strata that are near-duplicates according to the judgments, which the result
     /// accepts: recall, as far as near misses go.
     pub recall_of_near_misses: Option<f64>,
-    /// Why pairs are undecided.
-    pub reasons: BTreeMap<String, u64>,
-    /// The least similarity that reaches the wanted precision on one half of the judgments.
+    /// The tables of the study.
+    pub tables: StudyTables,
+    /// The least similarity that reaches the wanted precision on one half of the judgments, unless the other half
+    /// contradicts it.
     pub suggestion: Option<Suggestion>,
+    /// Why nothing is suggested.
+    pub withheld: Option<String>,
     /// The precision that was wanted.
     pub target: f64,
     /// Share of the near-duplicates that are in strata of which something was judged.
@@ -299,15 +295,36 @@ pub struct Suggestion {
     pub is_looser: bool,
 }
 
+/// Held-back judgments that it takes to test a threshold.
+const ENOUGH_TESTED: u64 = 10;
+
+impl Suggestion {
+    /// Why it should not be suggested, if the half that was held back does not bear it out.
+    fn contradicted(&self, target: f64) -> Option<String> {
+        let (tested, correct) = self.tested;
+        let chosen =
+            format!("{:.3} reaches a precision of {target} on the judgments that it was chosen on", self.threshold);
+        if tested < ENOUGH_TESTED {
+            return Some(format!("{chosen}, but only {tested} others are at or above it, too few to test it"));
+        }
+        (self.interval.1 < target).then(|| {
+            format!(
+                "{chosen}, but only {correct} of {tested} others at or above it are correct ({:.3})",
+                self.tested_on
+            )
+        })
+    }
+}
+
 /// Reads judgments of a sample of the result in `directory`.
 ///
 /// # Errors
 /// When the directory is not a result, or a line is not a judgment of one of its pairs.
-pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
+pub fn judge(directory: &Path, judgments: &Path, target: f64, by: StratifyBy) -> Result<Audit> {
     if !(target > 0.0 && target <= 1.0) {
         return Err(Error::invalid("target", target, "must be a precision above 0 and at most 1"));
     }
-    let population = Population::open(directory)?;
+    let population = Population::open(directory, by)?;
     let mut place: HashMap<(PageId, PageId), (&Stratum, &ScoredPair)> = HashMap::new();
     for (stratum, pairs) in &population.strata {
         place.extend(pairs.iter().map(|pair| ((pair.left, pair.right), (stratum, pair))));
@@ -317,6 +334,9 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
     let mut lines: HashMap<(PageId, PageId), (usize, JudgedAs)> = HashMap::new();
     for (number, line) in text.lines().enumerate().filter(|row| !row.1.trim().is_empty()) {
         let wrong = |reason: String| Error::bad_line(judgments, number as u64 + 1, reason);
+        if serde_json::from_str::<SavedRubric>(line).is_ok() {
+            continue; // what was judged by, for people
+        }
         let judgment: Judgment =
             serde_json::from_str(line).map_err(|error| wrong(format!("is not a judgment: {error}")))?;
         let page =
@@ -345,7 +365,6 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
     }
 
     let mut scores: BTreeMap<&Stratum, StratumScores> = BTreeMap::new();
-    let mut reasons: BTreeMap<String, u64> = BTreeMap::new();
     for (key, judgment) in &judged {
         let (stratum, _) = place[key];
         let row = scores.entry(stratum).or_insert_with(|| StratumScores {
@@ -360,10 +379,7 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
         match judgment.verdict {
             JudgedAs::Correct => row.correct += 1,
             JudgedAs::Incorrect => row.incorrect += 1,
-            JudgedAs::Undecided => {
-                row.undecided += 1;
-                *reasons.entry(judgment.reason.clone().unwrap_or_else(|| "no reason".to_owned())).or_default() += 1;
-            }
+            JudgedAs::Undecided => row.undecided += 1,
         }
     }
     for row in scores.values_mut() {
@@ -397,16 +413,82 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64) -> Result<Audit> {
         strata.iter().partition(|row| row.stratum.accepted);
     let true_pairs = |rows: &[&StratumScores]| rows.iter().map(|row| row.precision * row.pairs as f64).sum::<f64>();
     let (found, lost) = (true_pairs(&accepted), true_pairs(&missed));
+    let chosen = suggest(&rows, target, weakest);
+    let withheld = match &chosen {
+        None => Some(format!("no threshold reaches a precision of {target} on these judgments")),
+        Some(chosen) => chosen.contradicted(target),
+    };
     Ok(Audit {
         precision: stratified(&accepted),
         recall_of_near_misses: (!missed.is_empty() && found + lost > 0.0).then(|| found / (found + lost)),
-        suggestion: suggest(&rows, target, weakest),
+        suggestion: chosen.filter(|_| withheld.is_none()),
+        withheld,
+        tables: tables::tables(&judged_pairs(&population, &judged, &place)?),
         covered: accepted_pairs(&|stratum| strata.iter().any(|row| row.stratum == *stratum))
             / accepted_pairs(&|_| true).max(1.0),
         strata,
-        reasons,
         target,
     })
+}
+
+/// The judged pairs with what the tables ask for.
+fn judged_pairs<'a>(
+    population: &Population,
+    judged: &'a BTreeMap<(PageId, PageId), Judgment>,
+    place: &HashMap<(PageId, PageId), (&'a Stratum, &'a ScoredPair)>,
+) -> Result<Vec<JudgedPair<'a>>> {
+    let needed: BTreeSet<PageId> = judged.keys().flat_map(|key| [key.0, key.1]).collect();
+    let needed: Vec<PageId> = needed.into_iter().collect();
+    let raw = texts::load(&population.stored, &population.summary, &needed)?;
+    let mut reader = PageReader::new(TextOptions::default());
+    let pairs = judged.iter().map(|(key, judgment)| {
+        let stratum = place[key].0;
+        let difference = raw.get(&key.0).zip(raw.get(&key.1)).map(|(left, right)| {
+            let texts = (reader.text(left), reader.text(right));
+            let words = hunks(&texts.0, &texts.1).0.iter().map(|hunk| hunk.words).sum();
+            (classify(left, right).kind(), words)
+        });
+        JudgedPair {
+            accepted: stratum.accepted,
+            level: &stratum.level,
+            site: stratum.site,
+            verdict: judgment.verdict,
+            reason: judgment.reason.as_deref(),
+            difference,
+        }
+    });
+    Ok(pairs.collect())
+}
+
+/// Writes what the judgments say as a page with a plot to `path`, and its points to the same path with the ending `csv`.
+///
+/// # Errors
+/// When a file cannot be written.
+pub fn write_report(audit: &Audit, path: &Path) -> Result<()> {
+    let levels = &audit.tables.levels;
+    let places = || (1..=levels.len()).map(|place| place as f64);
+    let curve = |name: &str, of: &dyn Fn(&LevelScores) -> f64| {
+        Series::line(name, places().zip(levels.iter().map(of)).collect())
+    };
+    let names: Vec<String> = levels.iter().enumerate().map(|(at, row)| format!("{}: {}", at + 1, row.level)).collect();
+    let series = [
+        curve("precision at exactly this level", &|row| row.verdicts.precision()),
+        curve("precision down to it", &|row| row.precision),
+        curve("recall down to it", &|row| row.recall),
+    ];
+    let figures = [figure(
+        "Precision and recall from near to far",
+        "Manku et al. 2007, Figure 1",
+        format!("Equal samples of every level, near misses included. {}", names.join("; ")),
+        ("level", Scale::Linear(1.0, levels.len().max(2) as f64)),
+        ("share", Scale::SHARE),
+        &series,
+    )];
+    let lead = "What people judged: same, different, unsure. Tables are in the JSON output of the command.";
+    let page = figures::page("A sample, judged", lead, &figures)?;
+    std::fs::write(path, page).map_err(Error::io(path, "write"))?;
+    let table = path.with_extension("csv");
+    std::fs::write(&table, figures::csv(&figures)).map_err(Error::io(&table, "write"))
 }
 
 /// Decides which judgments are held back.
