@@ -13,6 +13,7 @@ mod help;
 mod index;
 mod methods;
 mod old_files;
+mod papers;
 mod resume;
 mod same_bytes;
 mod search;

@@ -1,6 +1,6 @@
-//! What another corpus already has: the kept pages of an earlier result, or the fingerprints of an index.
+//! What another corpus already has: the kept pages of an earlier result, pages in files, or the fingerprints of an index.
 //!
-//! Pages of a result are read with the input, behind it, and are compared with it like any others; they are
+//! Pages of a result and of files are read with the input, behind it, and are compared with it like any others; they are
 //! always kept, and what is like one of them is dropped. An index has no texts: `simhash` asks it for every
 //! fingerprint while the input is read, and each row that is near gets a place in the table of pages.
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::index::{FingerprintOrigin, Index, OpenOptions};
 use crate::page::{PageId, PageOrigin, ScoredPair, SourceId};
 use crate::page_table::PageTable;
-use crate::read::{Corpus, Source, known_source};
+use crate::read::{Corpus, Source, discover, known_source};
 use crate::report::{files, stored};
 use crate::sketch::simhash::cosine_of_distance;
 
@@ -20,6 +20,8 @@ use crate::sketch::simhash::cosine_of_distance;
 pub(crate) enum Against {
     /// A result: its kept pages, and what they are called there, source by source.
     Pages(Vec<(Source, Vec<Theirs>)>),
+    /// Files of pages.
+    Files(Vec<Source>),
     /// An index, and its path as it was given.
     Index(Box<Index>, String),
 }
@@ -46,8 +48,7 @@ impl Against {
             return Against::open_index(path, config);
         }
         if !path.join(files::SUMMARY).exists() {
-            let expected = "is neither a result of lookalike dedup nor an index of lookalike index";
-            return Err(Error::invalid("against", path.display(), expected));
+            return Against::open_files(path, config, work);
         }
         let (summary, stored) = stored::open(path, work)?;
         if summary.config.read.captures != config.read.captures
@@ -92,6 +93,22 @@ impl Against {
         Ok(Against::Pages(sources))
     }
 
+    /// Pages that nobody has looked at yet.
+    fn open_files(path: &Path, config: &Config, work: &Path) -> Result<Against> {
+        let given = path.to_string_lossy().into_owned();
+        let found = discover(&[given], config.read.format, Path::new(""), Some(work));
+        let sources = found.map_err(|error| {
+            let expected = format!("is neither a result of lookalike dedup, nor an index, nor files of pages: {error}");
+            Error::invalid("against", path.display(), expected)
+        })?;
+        if sources.list.is_empty() {
+            let expected = "holds no pages, and is neither a result of lookalike dedup nor an index";
+            return Err(Error::invalid("against", path.display(), expected));
+        }
+        let other = |source: Source| source.with_origin(PageOrigin::OtherCorpus);
+        Ok(Against::Files(sources.list.into_iter().map(other).collect()))
+    }
+
     fn open_index(path: &Path, config: &Config) -> Result<Against> {
         let index = Index::open(path, OpenOptions::default())?;
         let ours = FingerprintConfig::of_config(&Against::adopt_frames(&index, config));
@@ -133,6 +150,7 @@ impl Against {
     pub(super) fn sources(&self) -> Vec<Source> {
         match self {
             Against::Pages(sources) => sources.iter().map(|row| row.0.clone()).collect(),
+            Against::Files(sources) => sources.clone(),
             Against::Index(..) => Vec::new(),
         }
     }
@@ -148,7 +166,7 @@ impl Against {
 
     pub(super) fn index(&self) -> Option<&Index> {
         match self {
-            Against::Pages(_) => None,
+            Against::Pages(_) | Against::Files(_) => None,
             Against::Index(index, _) => Some(index),
         }
     }
@@ -184,6 +202,13 @@ impl Against {
                     }
                 }
                 names.iter().for_each(|(&page, name)| pages.rename(page, name.clone()));
+            }
+            Against::Files(_) => {
+                for number in numbers {
+                    for page in pages.pages_of(number).filter(|&page| pages.is_page(page)) {
+                        names.insert(page, pages.id(page)?);
+                    }
+                }
             }
             Against::Index(..) => {
                 for page in pages.all().filter(|&page| pages.origin(page) == PageOrigin::IndexRow) {
