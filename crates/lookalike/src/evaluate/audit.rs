@@ -91,7 +91,7 @@ impl Population {
         }
         let has_text = |page: PageId| stored.pages.origin(page) != PageOrigin::IndexRow;
         for (name, accepted) in [(files::PAIRS, true), (files::NEAR_MISSES, false)] {
-            for pair in stored.ids.pairs(directory, name)? {
+            for pair in stored.pairs(directory, name)? {
                 if !has_text(pair.left) || !has_text(pair.right) {
                     continue; // a row of an index, which nobody can look at
                 }
