@@ -1,6 +1,8 @@
 //! Spot signatures with other antecedents, distances, thresholds and ways to match (Figures 5 to 25 of the paper
 //! on them). Precision and recall are the paper's: of dropped pages, and strict.
 
+use std::collections::{HashMap, HashSet};
+
 use serde::Serialize;
 
 use crate::candidate::matching::seeded_order_key;
@@ -111,29 +113,31 @@ fn full_match(loose: &MethodRun, threshold: f64, guess: Guess) -> PageVec<PageId
     loose.stars(&pairs, threshold, guess)
 }
 
-/// Goes through the pages in the order in which they were matched.
+/// Goes through the pages in the order in which they were matched: an identity set is one page there, in the place of
+/// its earliest.
 fn batches(run: &MethodRun, judge: &Judge<'_>) -> Result<Vec<(usize, usize, usize, usize)>> {
-    let cluster: std::collections::HashMap<PageId, u32> = judge.clustered.iter().copied().collect();
-    let mut order = Vec::new();
+    let cluster: HashMap<PageId, u32> = judge.clustered.iter().copied().collect();
+    let mut keys: HashMap<PageId, u64> = HashMap::new();
     for (page, &first) in run.stored.first.by_page() {
-        if page == first {
-            order.push((seeded_order_key(&run.stored.pages.id(page)?, run.plan.seed), page));
-        }
+        let key = seeded_order_key(&run.stored.pages.id(page)?, run.plan.seed);
+        keys.entry(first).and_modify(|earliest| *earliest = key.min(*earliest)).or_insert(key);
     }
+    let mut order: Vec<(u64, PageId)> = keys.into_iter().map(|(page, key)| (key, page)).collect();
     order.sort_unstable();
-    let mut seen = std::collections::HashSet::new();
+    let mut seen = HashSet::new();
     let (mut rows, mut indexed, mut wrong, mut missed) = (Vec::new(), 0, 0, 0);
     for (at, (_, page)) in order.iter().enumerate() {
         let kept = run.kept[*page];
+        let is_new = run.stored.first[kept] == *page;
         if let Some(own) = cluster.get(page) {
-            if kept == *page {
+            if is_new {
                 missed += usize::from(seen.contains(own));
             } else {
                 wrong += usize::from(cluster.get(&kept) != Some(own));
             }
             seen.insert(*own);
         }
-        indexed += usize::from(kept == *page);
+        indexed += usize::from(is_new);
         if (at + 1) % BATCH == 0 || at + 1 == order.len() {
             rows.push((at + 1, indexed, wrong, missed));
             (wrong, missed) = (0, 0);
