@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import signal
 import socket
 import subprocess
 import threading
@@ -12,6 +13,9 @@ from http.client import HTTPException
 
 import pytest
 from service import Service, lookalike, problem, service, text
+
+# Seconds to wait for something: far more than it takes on a slow machine.
+LONGEST_WAIT = 120
 
 
 def test_killed_again_and_again(tmp_path):
@@ -22,45 +26,50 @@ def test_killed_again_and_again(tmp_path):
     settings.write_text("memory_rows = 400\n")
     wrong = []
     chance = random.Random(7)
-    acknowledged, numbers, lock = {}, iter(range(10**9)), threading.Lock()
+    acknowledged, numbers, changed = {}, iter(range(10**9)), threading.Condition()
 
-    def write(running):
+    def write(running, ended):
         connection = running.connection()
         while True:
-            with lock:
+            with changed:
                 number = next(numbers)
             try:
                 answer = running.put({"id": f"p{number}", "text": text(number)}, connection=connection)
             except (OSError, ValueError, HTTPException):
-                return
+                break
             except AssertionError as refused:
                 wrong.append(refused)
-                return
+                break
             if not answer["stored"]:
                 wrong.append(answer)
-            with lock:
+            with changed:
                 acknowledged[number] = answer["id"]
+                changed.notify()
+        with changed:
+            ended.append(running)
+            changed.notify()
 
     for round_number in range(rounds):
         running = Service(directory, "--config", settings)
         # All that was acknowledged in the round before, and some of what was before that.
-        with lock:
-            known = sorted(acknowledged)
+        known = sorted(acknowledged)
         some = known[-200:] + chance.sample(known, min(50, len(known)))
         connection = running.connection()
         for number in some:
             answer = running.check({"text": text(number)}, connection)
             assert [near["id"] for near in answer["of"]] == [f"p{number}"], (round_number, number, answer)
-        threads = [threading.Thread(target=write, args=(running,)) for _ in range(writers)]
+        wanted = len(acknowledged) + chance.randrange(1, 300)
+        ended = []
+        threads = [threading.Thread(target=write, args=(running, ended)) for _ in range(writers)]
         [thread.start() for thread in threads]
-        before = len(acknowledged)
-        wanted = before + chance.randrange(1, 300)
-        while len(acknowledged) < wanted and any(thread.is_alive() for thread in threads):
-            time.sleep(0.001)
+        with changed:
+            changed.wait_for(lambda: len(acknowledged) >= wanted or len(ended) == writers, timeout=LONGEST_WAIT)
+            is_enough = len(acknowledged) >= wanted
         running.kill()
         [thread.join() for thread in threads]
         assert not wrong
-        assert len(acknowledged) >= wanted, "the service ended by itself"
+        assert is_enough, "the service ended by itself, or takes no pages"
+        assert running.process.returncode == -signal.SIGKILL, "killed while it was at work"
     with service(directory) as running:
         connection = running.connection()
         for number in acknowledged:
@@ -124,6 +133,14 @@ def test_backup_of_an_index_in_use(tmp_path):
         assert running.check({"text": text(1000)})["verdict"] == "new"
 
 
+def takes_connections(running):
+    try:
+        socket.create_connection(running.host.split(":"), timeout=5).close()
+    except OSError:
+        return False
+    return True
+
+
 def test_a_stop_finishes_what_was_accepted(tmp_path):
     directory = tmp_path / "seen"
     with service(directory) as running:
@@ -139,11 +156,9 @@ def test_a_stop_finishes_what_was_accepted(tmp_path):
             assert running.check({"text": "another is served meanwhile"})["verdict"] == "new"
             running.process.terminate()
             # It takes no connections any more, but this one is finished.
-            while True:
-                try:
-                    socket.create_connection(running.host.split(":"), timeout=5).close()
-                except OSError:
-                    break
+            deadline = time.monotonic() + LONGEST_WAIT
+            while takes_connections(running):
+                assert time.monotonic() < deadline, "it still takes connections"
             connection.sendall(body[10:])
             answer = b""
             while part := connection.recv(65536):

@@ -173,3 +173,13 @@ pub fn write_jsonl(path: &Path, documents: &[Document]) {
     let lines: String = documents.iter().map(Document::json).collect();
     fs::write(path, lines).unwrap();
 }
+
+/// Fails unless a page has all fragments, one after the other.
+pub fn assert_in_order(page: &str, fragments: &[&str]) {
+    let mut rest = page;
+    for fragment in fragments {
+        let found = rest.split_once(fragment);
+        assert!(found.is_some(), "'{fragment}' is missing, or not where it should be, in: {rest}");
+        rest = found.map_or("", |parts| parts.1);
+    }
+}

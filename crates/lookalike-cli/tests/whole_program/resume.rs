@@ -1,8 +1,11 @@
 //! Runs that were killed go on, and large files are read in several places at once, with the same bytes in
 //! the end.
 
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
 
 use crate::common::{contents, dedup, documents, lookalike, sentence, summary, table, write_jsonl};
 use crate::crawl::{gzip, record, response};
@@ -114,31 +117,61 @@ fn a_run_that_failed_goes_on_with_what_it_has_read() {
     assert!(contents(&output) == contents(&whole));
 }
 
+/// How long a run may take to read its first files: far more than it does on a slow machine.
+const LONGEST_WAIT: Duration = Duration::from_secs(300);
+
 #[test]
 fn a_killed_run_goes_on() {
     let root = tempfile::tempdir().unwrap();
     let inputs = root.path().join("in");
     fs::create_dir(&inputs).unwrap();
-    for number in 0..6 {
+    // Each file is a unit. The page of the first is like no other, so that it is read only once.
+    for (number, topic) in [9, 1, 2, 1].into_iter().enumerate() {
         let filler = "y".repeat(33 << 20);
-        let page = record("response", &format!("big{number}"), "http://a.example/", "", &response(number % 4, 200));
+        let page = record("response", &format!("big{number}"), "http://a.example/", "", &response(topic, 200));
         let other = record("resource", "filler", "metadata:x", "", filler.as_bytes());
         fs::write(inputs.join(format!("{number}.warc")), [page, other].concat()).unwrap();
     }
     let whole = root.path().join("whole");
     assert_eq!(dedup(&[&inputs], &whole, &[]).code, 0);
+
+    // A run that cannot come to its end: the file of its third unit is a pipe without another end.
     let output = root.path().join("out");
-    let mut child = lookalike().arg("dedup").arg(&inputs).arg("--output").arg(&output).arg("-q").spawn().unwrap();
-    // Killed as soon as it has finished something, if it is not done before.
-    let first = output.join(".lookalike-work/read-0000");
-    while child.try_wait().unwrap().is_none() {
-        if fs::metadata(&first).is_ok_and(|found| found.len() > 0) {
-            let _ = child.kill();
-            break;
-        }
-        std::thread::yield_now();
+    let work = output.join(".lookalike-work");
+    fs::create_dir_all(&work).unwrap();
+    let pipe = work.join("read-0002");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    let mut command = lookalike();
+    command.arg("dedup").arg(&inputs).arg("--output").arg(&output).args(["-q", "--resume", "--threads", "1"]);
+    let mut child = command.spawn().unwrap();
+    let started = Instant::now();
+    let is_at_second = || work.join("read-0001").exists();
+    while !is_at_second() && child.try_wait().unwrap().is_none() && started.elapsed() < LONGEST_WAIT {
+        std::thread::sleep(Duration::from_millis(1));
     }
-    let _ = child.wait();
+    child.kill().unwrap();
+    let ended = child.wait().unwrap();
+    assert!(ended.signal() == Some(9) && is_at_second(), "killed in the middle: {ended}");
+    assert!(!output.join("summary.json").exists() && !output.join("kept").exists());
+    fs::remove_file(&pipe).unwrap();
+
+    let again = root.path().join("again");
+    fs::create_dir_all(again.join(".lookalike-work")).unwrap();
+    for name in ["read-key", "read-0000"] {
+        fs::copy(work.join(name), again.join(".lookalike-work").join(name)).unwrap();
+    }
     assert_eq!(dedup(&[&inputs], &output, &["--resume"]).code, 0);
     assert!(contents(&output) == contents(&whole));
+
+    // What was read is not read again: other words in the first file, which nothing about it tells, are not seen.
+    let first = inputs.join("0.warc");
+    let modified = fs::metadata(&first).unwrap().modified().unwrap();
+    let words = fs::read(&first).unwrap().into_iter().map(|byte| if byte == b'w' { b'v' } else { byte });
+    fs::write(&first, words.collect::<Vec<u8>>()).unwrap();
+    File::options().append(true).open(&first).unwrap().set_modified(modified).unwrap();
+    let pages = |output: &Path| table(&output.join("pages.parquet"));
+    assert_eq!(dedup(&[&inputs], &again, &["--resume"]).code, 0);
+    assert_eq!(pages(&again), pages(&whole));
+    assert_eq!(dedup(&[&inputs], &again, &[]).code, 0);
+    assert_ne!(pages(&again), pages(&whole), "they are seen where the file is read");
 }

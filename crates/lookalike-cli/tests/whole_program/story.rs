@@ -121,6 +121,25 @@ fn the_thresholds_for_stories_follow_the_one_that_is_given() {
 }
 
 #[test]
+fn a_stricter_threshold_is_the_same_for_short_stories_afterwards() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    write_sites(&at("pages"));
+    // 56 5-grams of 71: enough for a story of a few words at 0.6, but not at 0.6 · 0.95 / 0.7.
+    let mut longer = story(2);
+    longer.push(sentence(99, 15));
+    fs::write(at("pages").join("lamp-longer.html"), page("lamp", &longer)).unwrap();
+    assert_eq!(dedup(&[&at("pages")], &at("out"), &["--content", "story"]).code, 0);
+    assert_eq!(fates(&at("out"))["lamp-longer.html"].1, "lamp-2.html");
+    assert_eq!(dedup(&[&at("pages")], &at("strict"), &["--content", "story", "--threshold", "0.95"]).code, 0);
+    assert_eq!(fates(&at("strict"))["lamp-longer.html"].1, "lamp-longer.html");
+    let ran =
+        run(lookalike().arg("recluster").arg(at("out")).args(["--threshold", "0.95", "--output"]).arg(at("again")));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(fates(&at("again")), fates(&at("strict")));
+}
+
+#[test]
 fn an_index_carries_its_frames() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join(name);

@@ -92,7 +92,7 @@ impl<'a> Runner<'a> {
         let seconds = started.elapsed().as_secs_f64();
         let cpu = cpu_seconds().zip(cpu).map_or(seconds, |(now, then)| now - then);
         let stored = stored::pages(&output, directory.path(), usize::MAX / 2)?;
-        let pairs = stored.ids.pairs(&output, files::PAIRS)?;
+        let pairs = stored.pairs(&output, files::PAIRS)?;
         let kept = stored.ids.kept(&output)?;
         let mut sites = PageVec::new();
         let plan = config.plan();

@@ -259,23 +259,42 @@ mod tests {
         fn signatures_equal_the_definition(
             words in prop::collection::vec(0u8..5, 0..60),
             ends in prop::collection::btree_set(1usize..60, 0..6),
-            (m, n) in (1usize..5, 1usize..5),
+            has_blocks: bool,
+            spots in prop::collection::btree_set((0u8..3, prop::collection::vec(1u16..5, 1..4)), 1..6),
         ) {
-            let tokens: Vec<Token> = words.iter().map(|&word| term_token(&[b'a' + word])).collect();
-            let ends: Vec<usize> = ends.into_iter().filter(|&end| end <= tokens.len()).chain([tokens.len()]).collect();
-            let spots = Spots::new(&[format!("a:{m}").parse().unwrap(), format!("b:{m}:{n}").parse().unwrap()], false);
-            let mut found = Vec::new();
-            spots.signatures(&tokens, &ends, &mut found);
+            let token = |word: u8| term_token(&[b'a' + word]);
+            let antecedents: Vec<Antecedent> = spots
+                .iter()
+                .map(|(word, distances)| Antecedent { word: char::from(b'a' + word).into(), distances: distances.clone() })
+                .collect();
+            let ends: Vec<usize> = ends.into_iter().filter(|&end| has_blocks && end <= words.len()).collect();
+            let tokens: Vec<Token> = words.iter().copied().map(token).collect();
+            let mut found = vec![7]; // what is left of another page
+            Spots::new(&antecedents, false).signatures(&tokens, &ends, &mut found);
+
+            // Every antecedent at every place, by the text of the definition.
             let mut expected = BTreeSet::new();
-            for (at, &word) in words.iter().enumerate() {
-                let end = *ends.iter().find(|&&end| end > at).unwrap();
-                match word {
-                    0 if at + m < end => { expected.insert((0u8, words[at + m], 0)); }
-                    1 if at + m + n < end => { expected.insert((1, words[at + m], words[at + m + n])); }
-                    _ => {}
+            for (word, distances) in &spots {
+                for at in (0..words.len()).filter(|&at| words[at] == *word) {
+                    let places: Vec<usize> = (1..=distances.len())
+                        .map(|links| at + distances[..links].iter().map(|&distance| usize::from(distance)).sum::<usize>())
+                        .collect();
+                    let last = places[places.len() - 1];
+                    if last < words.len() && !ends.iter().any(|&end| at < end && end <= last) {
+                        let chain: Vec<u8> = places.iter().map(|&place| words[place]).collect();
+                        expected.insert((*word, distances, chain));
+                    }
                 }
             }
-            prop_assert_eq!(found.len(), expected.len());
+            let hashes: BTreeSet<u64> = expected
+                .iter()
+                .map(|(word, distances, chain)| {
+                    let named = distances.iter().fold(token(*word), |state, &distance| link(state, u64::from(distance)));
+                    chain.iter().fold(named, |state, &word| link(state, token(word)))
+                })
+                .collect();
+            prop_assert_eq!(hashes.len(), expected.len(), "different signatures have different hashes");
+            prop_assert_eq!(found, hashes.into_iter().collect::<Vec<_>>());
         }
     }
 }

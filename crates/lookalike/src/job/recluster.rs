@@ -20,7 +20,6 @@ use crate::job::dedup::{Outcome, Run, thread_pool};
 use crate::observe::{Observer, Stage};
 use crate::page::{PageId, PageVec, ScoredPair, SourceId};
 use crate::page_table::PageTable;
-use crate::plan::decision::SHORT_STORY_WORDS;
 use crate::plan::{CorpusStats, Decision, NEAR_MISS_SHARE};
 use crate::read::compression::Compression;
 use crate::read::{Corpus, STDIN, Source, known_source};
@@ -28,7 +27,6 @@ use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::stored::{self, StoredPages, StoredSummary};
 use crate::report::{self, Earlier, Findings, OutputOptions, files, sinks};
-use crate::text::Scope;
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
@@ -115,14 +113,11 @@ impl Stricter {
     }
 
     /// The similarity from which a pair counts.
-    fn least(&self, pair: &ScoredPair, pages: &PageTable) -> f64 {
-        let is_story = |page: PageId| pages.scope[page] == Some(Scope::Story);
-        if !matches!(self.decision, Decision::Stories { .. }) {
-            return self.threshold;
+    fn least(&self, pair: &ScoredPair) -> f64 {
+        match self.decision {
+            Decision::Stories { .. } => self.decision.story_threshold(pair.same_site, pair.is_short),
+            _ => self.threshold,
         }
-        let same_site = pair.same_site.filter(|_| is_story(pair.left) && is_story(pair.right));
-        let is_short = [pair.left, pair.right].iter().any(|&page| pages.tokens[page] < SHORT_STORY_WORDS);
-        self.decision.story_threshold(same_site, is_short)
     }
 }
 
@@ -189,21 +184,21 @@ fn cluster_again(
     loaded: StoredPages,
     corpus: &Corpus,
 ) -> Result<Outcome> {
+    let (pairs, weaker): (Vec<_>, Vec<_>) = loaded
+        .pairs(directory, files::PAIRS)?
+        .into_iter()
+        .partition(|pair| run.plan.decision.reaches(pair.similarity, stricter.least(pair)));
+    let mut near_misses = loaded.pairs(directory, files::NEAR_MISSES)?;
+    near_misses.extend(weaker);
+    near_misses.retain(|pair| pair.similarity >= stricter.least(pair) * (1.0 - NEAR_MISS_SHARE));
+    near_misses.sort_by_key(|pair| (pair.left, pair.right));
+    let mut verified = Verified { pairs, near_misses, compared: stored.compared_pairs, capped: Vec::new() };
+
     let StoredPages { mut pages, first, ids, .. } = loaded;
     pages.rank_keys = rank_keys(corpus, run.config, &pages, run.options.threads)?;
     let ranks = run.ranks(&pages)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page]);
-
-    let (pairs, weaker): (Vec<_>, Vec<_>) = ids
-        .pairs(directory, files::PAIRS)?
-        .into_iter()
-        .partition(|pair| run.plan.decision.reaches(pair.similarity, stricter.least(pair, &pages)));
-    let mut near_misses = ids.pairs(directory, files::NEAR_MISSES)?;
-    near_misses.extend(weaker);
-    near_misses.retain(|pair| pair.similarity >= stricter.least(pair, &pages) * (1.0 - NEAR_MISS_SHARE));
-    near_misses.sort_by_key(|pair| (pair.left, pair.right));
-    let mut verified = Verified { pairs, near_misses, compared: stored.compared_pairs, capped: Vec::new() };
 
     let groups = run.stage(Stage::Cluster, 0, |run| {
         let order = in_rank_order(&sets, &rank);

@@ -23,16 +23,13 @@ fn ascii(text: &str, canonical: &mut String) {
         let end = word.as_bytes().iter().position(is_blank).unwrap_or(word.len());
         let (word, behind) = word.split_at(end);
         rest = behind;
-        if is_numbering(word) {
-            continue;
-        }
         let before = canonical.len();
         if before > 0 {
             canonical.push(' ');
         }
         let start = canonical.len();
         word.split([':', '*']).for_each(|part| canonical.push_str(part));
-        if canonical.len() == start {
+        if is_left_out(&canonical[start..]) {
             canonical.truncate(before);
         }
     }
@@ -41,9 +38,6 @@ fn ascii(text: &str, canonical: &mut String) {
 
 fn unicode(text: &str, canonical: &mut String) {
     for word in text.split(is_blank) {
-        if word.is_empty() || is_numbering(word) {
-            continue;
-        }
         let before = canonical.len();
         if before > 0 {
             canonical.push(' ');
@@ -56,7 +50,7 @@ fn unicode(text: &str, canonical: &mut String) {
                 canonical.extend(c.to_lowercase());
             }
         }
-        if canonical.len() == start {
+        if is_left_out(&canonical[start..]) {
             canonical.truncate(before);
         }
     }
@@ -74,12 +68,16 @@ fn is_dropped(c: char) -> bool {
     )
 }
 
+/// Whether nothing of a word stays. Bullets and colons are gone by then, as a numbering may stand behind a bullet: `*1.`
+fn is_left_out(word: &str) -> bool {
+    word.is_empty() || is_numbering(word)
+}
+
 /// Characters of a part of a numbering, at the most.
 const LONGEST_PART: usize = 4;
 
 /// `a.1`, `1.2.3`, `1.`, `a)`, `(iv)`, but not `3.5` or `e.g.`.
 fn is_numbering(word: &str) -> bool {
-    let word = word.trim_end_matches(':');
     let inner = word.strip_prefix('(').unwrap_or(word);
     let ended = inner.strip_suffix([')', '.']);
     let is_marked = ended.is_some_and(|rest| !rest.is_empty());
@@ -119,6 +117,7 @@ mod tests {
     fn bullets_numbering_colons_dashes_and_quotes() {
         assert_eq!(of("a.1 Apples: the “red”  ones"), "apples the red ones");
         assert_eq!(of("• One\n* Two\n1.2.3 Three\n(b) four iv) five 2. six"), "one two three four five six");
+        assert_eq!(of("•1. One\n*a) Two\n2.: Three (b): four \u{212a}. five"), "one two three four five");
         assert_eq!(of("long—dash and re-use"), "long dash and re use");
         assert_eq!(of("pi is 3.5, e.g. about 3.14"), "pi is 3.5, e.g. about 3.14");
         assert_eq!(of(""), "");
@@ -143,9 +142,13 @@ mod tests {
         }
 
         #[test]
-        fn the_canonical_form_is_its_own(text in "\\PC{0,60}") {
+        fn the_canonical_form_is_its_own(text in "\\PC{0,60}|[aAiIvX\u{212a}İ1-3.():*•·− \t'–-]{0,30}") {
             let once = of(&text);
+            prop_assert_eq!(of(&once), once.as_str());
             prop_assert!(!once.contains("  ") && !once.starts_with(' ') && !once.ends_with(' '));
+            prop_assert!(!once.contains(|c: char| is_dropped(c) || (is_blank(c) && c != ' ')), "{}", once);
+            prop_assert!(!once.split(' ').any(is_numbering), "{}", once);
+            prop_assert!(once.chars().all(|c| c.to_lowercase().eq([c])), "{}", once);
         }
     }
 }

@@ -57,7 +57,7 @@ impl Population {
         }
         let has_text = |page: PageId| stored.pages.origin(page) != PageOrigin::IndexRow;
         for (name, accepted) in [(files::PAIRS, true), (files::NEAR_MISSES, false)] {
-            for pair in stored.ids.pairs(directory, name)? {
+            for pair in stored.pairs(directory, name)? {
                 if !has_text(pair.left) || !has_text(pair.right) {
                     continue; // a row of an index, which nobody can look at
                 }
@@ -549,4 +549,151 @@ fn suggest(rows: &[JudgedRow], target: f64, weakest: f64) -> Option<Suggestion> 
         interval: wilson(correct, tested.len() as u64),
         is_looser: threshold < weakest,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cluster::tests::pair;
+    use crate::plan::Unit;
+    use crate::random::next_random;
+
+    fn scores(pairs: u64, correct: u64, incorrect: u64, undecided: u64) -> StratumScores {
+        let judged = correct + incorrect + undecided;
+        StratumScores {
+            stratum: Stratum::new(true, Level::of(&pair(0, 1, 0.8), Unit::Similarity, StratifyBy::Method), None),
+            pairs,
+            correct,
+            incorrect,
+            undecided,
+            precision: correct as f64 / judged as f64,
+            interval: wilson(correct, judged),
+        }
+    }
+
+    fn overall(rows: &[StratumScores]) -> Option<(f64, f64, f64)> {
+        stratified(&rows.iter().collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn strata_count_by_their_pairs_and_not_by_their_judgments() {
+        // 300 pairs with 8 of 10 correct, 100 pairs with 5 of 5: 0.75 · 0.8 + 0.25 · 1. The variance by hand:
+        // 0.75² · (8.5 · 2.5 / 11²) / 10 · 290/300 + 0.25² · (5.5 · 0.5 / 6²) / 5 · 95/100 = 0.010456, its root 0.102257.
+        let (mean, low, high) = overall(&[scores(300, 8, 1, 1), scores(100, 5, 0, 0)]).unwrap();
+        assert!((mean - 0.85).abs() < 1e-12, "{mean}");
+        assert!((low - (0.85 - 1.96 * 0.102_256_8)).abs() < 1e-6, "{low}");
+        assert_eq!(high, 1.0, "not above what a share can be");
+        // The other way round, it ends at 0: 0.25 · 1/5 + 0.75 · 1/10.
+        let (mean, low, high) = overall(&[scores(100, 1, 4, 0), scores(300, 1, 9, 0)]).unwrap();
+        assert!((mean - 0.125).abs() < 1e-12 && low == 0.0, "{mean} {low}");
+        assert!((high - 0.307_082_1).abs() < 1e-6, "{high}");
+        // Where all pairs were judged, nothing is left to chance.
+        let (mean, low, high) = overall(&[scores(10, 7, 3, 0), scores(30, 27, 0, 3)]).unwrap();
+        assert!([mean, low, high].iter().all(|value| (value - 34.0 / 40.0).abs() < 1e-12), "{mean} {low} {high}");
+        assert_eq!(overall(&[]), None);
+    }
+
+    /// The mean of the estimates, and how often the truth is in the interval: for strata of (pairs, correct ones,
+    /// judgments), judged again and again.
+    fn judged_again_and_again(strata: &[(u64, u64, u64)]) -> (f64, f64, f64) {
+        const RUNS: u32 = 4000;
+        let (pairs, correct) = strata.iter().fold((0, 0), |sum, row| (sum.0 + row.0, sum.1 + row.1));
+        let truth = correct as f64 / pairs as f64;
+        let (mut state, mut sum, mut covered) = (42, 0.0, 0);
+        for _ in 0..RUNS {
+            let mut judge = |&(pairs, correct, judged): &(u64, u64, u64)| {
+                // Drawn without being put back.
+                let left = (0..judged)
+                    .fold(correct, |left, drawn| left - u64::from(next_random(&mut state) % (pairs - drawn) < left));
+                scores(pairs, correct - left, judged - (correct - left), 0)
+            };
+            let rows: Vec<StratumScores> = strata.iter().map(&mut judge).collect();
+            let (mean, low, high) = overall(&rows).unwrap();
+            sum += mean;
+            covered += u32::from((low..=high).contains(&truth));
+        }
+        (truth, sum / f64::from(RUNS), f64::from(covered) / f64::from(RUNS))
+    }
+
+    #[test]
+    fn the_interval_has_the_truth_in_it_95_times_of_100() {
+        for strata in [
+            &[(1000, 950, 30), (300, 200, 30), (100, 40, 30)][..],
+            &[(1000, 800, 10), (1000, 600, 10), (1000, 400, 10), (1000, 200, 10)],
+            // Most pairs of a stratum are judged.
+            &[(60, 45, 40), (40, 10, 30)],
+        ] {
+            let (truth, mean, covered) = judged_again_and_again(strata);
+            assert!((mean - truth).abs() < 0.005, "{strata:?}: {mean} for {truth}");
+            assert!((0.92..=0.98).contains(&covered), "{strata:?}: {covered}");
+        }
+        // Without a single error among the judgments, the interval still allows for some.
+        let (_, _, covered) = judged_again_and_again(&[(1000, 990, 20), (300, 290, 20)]);
+        assert!(covered >= 0.95, "{covered}");
+    }
+
+    fn row(similarity: f64, is_correct: bool, weight: f64, is_held_back: bool) -> JudgedRow {
+        JudgedRow { similarity, is_correct, weight, is_held_back }
+    }
+
+    #[test]
+    fn the_least_similarity_is_chosen_on_one_half_and_tested_on_the_other() {
+        let rows = [
+            // Chosen on: precision is 7/8 from 0.6 on, 3/4 from 0.7 on, 1 from 0.8 on.
+            row(0.9, true, 1.0, false),
+            row(0.6, true, 4.0, false),
+            row(0.8, true, 2.0, false),
+            row(0.7, false, 1.0, false),
+            // Tested on.
+            row(0.95, true, 3.0, true),
+            row(0.85, false, 1.0, true),
+            row(0.65, true, 1.0, true),
+            row(0.5, false, 9.0, true),
+        ];
+        let found = suggest(&rows, 0.9, 0.7).unwrap();
+        assert_eq!((found.threshold, found.chosen_on, found.is_looser), (0.8, 1.0, false));
+        assert_eq!((found.tested, found.tested_on), ((2, 1), 0.75));
+        // Wilson's interval for 1 of 2.
+        assert!((found.interval.0 - 0.094_531).abs() < 1e-6 && (found.interval.1 - 0.905_469).abs() < 1e-6);
+
+        let loose = suggest(&rows, 0.875, 0.7).unwrap();
+        assert_eq!((loose.threshold, loose.chosen_on, loose.is_looser), (0.6, 0.875, true));
+        assert_eq!((loose.tested, loose.tested_on), ((3, 2), 0.8));
+        assert!(!suggest(&rows, 0.875, 0.6).unwrap().is_looser, "the result accepts that much");
+    }
+
+    #[test]
+    fn nothing_is_suggested_that_was_not_reached_or_cannot_be_tested() {
+        let wrong = [row(0.9, false, 1.0, false), row(0.8, true, 1.0, false), row(0.95, true, 1.0, true)];
+        assert!(suggest(&wrong, 0.6, 0.7).is_none(), "one of two at the most");
+        let untested = [row(0.9, true, 1.0, false), row(0.8, true, 1.0, true)];
+        assert!(suggest(&untested, 0.9, 0.7).is_none(), "nothing was held back from 0.9 on");
+        assert!(suggest(&[], 0.9, 0.7).is_none());
+    }
+
+    #[test]
+    fn a_rounded_threshold_is_judged_by_all_that_it_accepts() {
+        let mut rows = vec![row(0.7539, true, 1.0, false), row(0.99, true, 1.0, true)];
+        assert_eq!(suggest(&rows, 1.0, 0.7).map(|found| found.threshold), Some(0.753));
+        rows.push(row(0.7535, false, 1.0, false));
+        assert!(suggest(&rows, 1.0, 0.7).is_none(), "0.753 accepts the wrong one, too");
+        rows.push(row(0.8, true, 1.0, false));
+        assert_eq!(suggest(&rows, 1.0, 0.7).map(|found| found.threshold), Some(0.8));
+    }
+
+    #[test]
+    fn a_threshold_that_the_other_half_contradicts_is_withheld() {
+        // Ten correct ones chose 0.7; of those held back, half are wrong.
+        let chosen_on = (0..10).map(|_| row(0.8, true, 1.0, false));
+        let held_back = |correct: usize, all: usize| (0..all).map(move |at| row(0.8, at < correct, 1.0, true));
+        let contradicted = |correct: usize, all: usize| {
+            let rows: Vec<JudgedRow> = chosen_on.clone().chain(held_back(correct, all)).collect();
+            suggest(&rows, 0.95, 0.7).unwrap().contradicted(0.95)
+        };
+        let reason = contradicted(8, 15).unwrap();
+        assert!(reason.contains("only 8 of 15 others") && reason.contains("0.533"), "{reason}");
+        assert!(contradicted(5, 5).unwrap().contains("too few to test"));
+        assert_eq!(contradicted(19, 20), None);
+        assert_eq!(contradicted(12, 12), None);
+    }
 }

@@ -18,6 +18,7 @@ use crate::error::{Error, Result};
 use crate::names::Named;
 use crate::page::{PageId, PageOrigin, PageVec, ScoredPair, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
+use crate::plan::decision::SHORT_STORY_WORDS;
 use crate::report::comparison::PageFate;
 use crate::report::files::{self, TableFiles};
 use crate::report::summary::{
@@ -71,6 +72,21 @@ pub(crate) struct StoredPages {
     pub(crate) ids: PageIds,
     /// What was learnt to be frame, if anything was.
     pub(crate) frames: Option<Arc<Frames>>,
+}
+
+impl StoredPages {
+    /// Reads a table of pairs, with what decided about each.
+    pub(crate) fn pairs(&self, directory: &Path, table: TableFiles) -> Result<Vec<ScoredPair>> {
+        let mut pairs = self.ids.pairs(directory, table)?;
+        for pair in &mut pairs {
+            let ends = [pair.left, pair.right];
+            // The table has a site for all pages with URLs; it decides about stories alone.
+            pair.same_site =
+                pair.same_site.filter(|_| ends.iter().all(|&page| self.pages.scope[page] == Some(Scope::Story)));
+            pair.is_short = ends.iter().any(|&page| self.pages.tokens[page] < SHORT_STORY_WORDS);
+        }
+        Ok(pairs)
+    }
 }
 
 /// Pages by their ids.
@@ -314,8 +330,8 @@ impl PageIds {
         Ok(names)
     }
 
-    /// Reads a table of pairs.
-    pub(crate) fn pairs(&self, directory: &Path, table: TableFiles) -> Result<Vec<ScoredPair>> {
+    /// Reads a table of pairs as it is.
+    fn pairs(&self, directory: &Path, table: TableFiles) -> Result<Vec<ScoredPair>> {
         let mut pairs = Vec::new();
         for_each_batch(&directory.join(table.parquet), |batch| {
             let (left, right) = (text(batch, "left")?, text(batch, "right")?);
