@@ -337,7 +337,7 @@ pub fn within_versions(set: &Labelled, config: &Config) -> Result<WithinVersions
 }
 
 /// The element that Sphinx puts the text of a page into; the whole page where there is none.
-fn body_of(html: &str) -> &str {
+pub(crate) fn body_of(html: &str) -> &str {
     let Some(start) = html.find("<div class=\"body\"") else { return html };
     let (mut depth, mut at) = (0usize, start);
     while let Some(tag) = html[at..].find("<div").into_iter().chain(html[at..].find("</div")).min() {
@@ -356,7 +356,7 @@ fn body_of(html: &str) -> &str {
 }
 
 /// The word 5-grams of all text between tags; of fewer words, these.
-fn five_grams(html: &str) -> HashSet<u64> {
+pub(crate) fn five_grams(html: &str) -> HashSet<u64> {
     let mut sketcher = lookalike::Sketcher::new(&on_pages(Config::default().method));
     sketcher.read(&RawPage::html(html));
     sketcher.sketch().features.iter().copied().collect()
@@ -392,15 +392,30 @@ impl FramedDocs {
     /// When the archive is there and cannot be unpacked.
     pub fn open() -> Result<Option<FramedDocs>> {
         let Some(root) = unpacked("framed-docs-dev.tar.zst", "framed-docs-dev")? else { return Ok(None) };
+        FramedDocs::at(&root).map(Some)
+    }
+
+    /// The same of pages with their gold standard in a folder, as `scripts/make-framed-docs` leaves them.
+    ///
+    /// # Errors
+    /// When the gold standard cannot be read.
+    pub fn at(root: &Path) -> Result<FramedDocs> {
+        let gold = root.join("gold.tsv");
         let mut similarity = HashMap::new();
-        for line in fs::read_to_string(root.join("gold.tsv"))?.lines() {
+        for line in fs::read_to_string(&gold).with_context(|| gold.display().to_string())?.lines() {
             let mut cells = line.split('\t');
             let (Some(left), Some(right), Some(value)) = (cells.next(), cells.next(), cells.next()) else {
-                anyhow::bail!("gold.tsv: '{line}' is not a pair");
+                anyhow::bail!("{}: '{line}' is not a pair", gold.display());
             };
             similarity.insert(in_order(left, right), value.parse()?);
         }
-        Ok(Some(FramedDocs { directory: root.join("pages"), similarity }))
+        Ok(FramedDocs { directory: root.join("pages"), similarity })
+    }
+
+    /// The similarity of the main elements of two pages; 0 where it is below 0.3.
+    #[must_use]
+    pub fn similarity(&self, left: &str, right: &str) -> f64 {
+        self.similarity.get(&in_order(left, right)).copied().unwrap_or(0.0)
     }
 
     /// Runs a config.
@@ -409,7 +424,7 @@ impl FramedDocs {
     /// When the run fails.
     pub fn measure(&self, config: &Config) -> Result<FramedCounts> {
         let found = found_pairs(&self.directory, config)?;
-        let of = |pair: &(String, String)| self.similarity.get(&in_order(&pair.0, &pair.1)).copied().unwrap_or(0.0);
+        let of = |pair: &(String, String)| self.similarity(&pair.0, &pair.1);
         let share = |part: usize, whole: usize| part as f64 / whole.max(1) as f64;
         let reported: HashSet<(String, String)> =
             found.pairs.iter().map(|pair| in_order(&pair.left, &pair.right)).collect();

@@ -10,7 +10,7 @@ use lookalike::{Config, Method};
 use lookalike_bench::labelled::{
     self, FramedDocs, Labelled, PairCounts, Variant, install_guide, pair_counts, same_core,
 };
-use lookalike_bench::scopes;
+use lookalike_bench::{scopes, sites};
 
 use crate::peers::environment;
 
@@ -71,6 +71,60 @@ fn graded(variants: &[Variant]) -> Result<()> {
 
 fn numbers(counts: &PairCounts) -> String {
     format!("{:.3} | {:.3} | {:.3}", counts.precision(), counts.recall(), counts.f1())
+}
+
+/// Prints precision within a site and between sites.
+pub(crate) fn sites() -> Result<()> {
+    let mut out = io::stdout().lock();
+    let docs = FramedDocs::open()?;
+    let versions = labelled::llvm_docs()?;
+    writeln!(out, "Precision of the reported pairs (and their number), within a site and between sites\n")?;
+    writeln!(out, "| data | content | pairs | {} |", sites::METHODS.join(" | "))?;
+    writeln!(out, "|---|---|---|{}", "---|".repeat(sites::METHODS.len()))?;
+    for (name, is_there) in [("framed-docs-dev", docs.is_some()), ("llvm-docs-dev", versions.is_some())] {
+        for scope in sites::SCOPES.into_iter().filter(|_| is_there) {
+            let mut rows = [String::new(), String::new()];
+            for method in sites::METHODS {
+                let found = match (name, &docs, &versions) {
+                    ("framed-docs-dev", Some(docs), _) => sites::on_framed_docs(docs, method, scope)?,
+                    (_, _, Some(versions)) => sites::on_versions(versions, method, scope)?,
+                    _ => continue,
+                };
+                for (row, reported) in rows.iter_mut().zip([found.same, found.different]) {
+                    let precision = reported.precision().map_or_else(|| "–".to_owned(), |share| format!("{share:.2}"));
+                    row.push_str(&format!(" {precision} ({}) |", reported.all));
+                }
+            }
+            for (row, pairs) in rows.iter().zip(["same site", "different sites"]) {
+                writeln!(out, "| {name} | {} | {pairs} |{row}", scope.name())?;
+            }
+            out.flush()?;
+        }
+    }
+    Ok(())
+}
+
+/// Prints the default on documentation whose main elements are known.
+pub(crate) fn made(directory: &Path) -> Result<()> {
+    let docs = FramedDocs::at(directory)?;
+    let mut out = io::stdout().lock();
+    writeln!(out, "| content | precision | recall | dropped | wrongly | seconds |\n|---|---|---|---|---|---|")?;
+    for scope in sites::SCOPES {
+        let mut config = Config::default();
+        config.content.scope = scope;
+        let found = docs.measure(&config)?;
+        writeln!(
+            out,
+            "| {} | {:.3} | {:.3} | {} | {} | {:.1} |",
+            scope.name(),
+            found.precision,
+            found.recall,
+            found.dropped,
+            found.wrongly_dropped,
+            found.seconds
+        )?;
+    }
+    Ok(())
 }
 
 /// Prints what each part of a page does to each method.

@@ -6,3 +6,4 @@ pub mod labelled;
 pub mod oracle;
 pub mod quality;
 pub mod scopes;
+pub mod sites;

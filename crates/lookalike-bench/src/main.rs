@@ -100,6 +100,13 @@ enum Command {
     Scopes,
     /// Frames: parts of a page on labelled data, at defaults, beside Resiliparse and trafilatura
     Frames,
+    /// Henzinger's algorithms within a site and between sites, with frames and without them
+    Sites,
+    /// The default on documentation made by `scripts/make-framed-docs`: precision, recall, pages wrongly dropped
+    Made {
+        /// The folder that was made
+        directory: PathBuf,
+    },
     /// Pages in many languages, each against the text of its main element
     Languages {
         /// A folder with LANGUAGE/html/NAME.html and LANGUAGE/text/NAME.txt
@@ -131,6 +138,8 @@ fn main() -> Result<()> {
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
         Command::Frames => labelled_tables::frames(),
+        Command::Sites => labelled_tables::sites(),
+        Command::Made { directory } => labelled_tables::made(&directory),
         Command::Languages { directory } => languages::run(&directory),
         Command::Service(arguments) => service::run(&arguments),
         Command::ServiceParser { index } => service::parser(index),
