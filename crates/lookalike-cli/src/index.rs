@@ -473,7 +473,7 @@ fn stats(arguments: &StatsArguments) -> Result<Ending> {
         )?;
     }
     let most = stats.parts.iter().max().copied().unwrap_or(0);
-    let even = stats.fingerprints as f64 / stats.parts.len() as f64;
+    let even = stats.parts.iter().sum::<u64>() as f64 / stats.parts.len() as f64;
     if even > 0.0 {
         writeln!(out, "distribution   the fullest 1/128 of the space holds {:.1} × its share", most as f64 / even)?;
     }

@@ -280,7 +280,7 @@ pub(crate) struct StatsArguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write the plots leading-bits.svg and buckets.svg to this directory
+    /// Write the plots leading-bits.svg and buckets.svg, and their points as plots.csv, to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
 

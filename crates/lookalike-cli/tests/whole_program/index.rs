@@ -54,6 +54,7 @@ fn fingerprints_are_built_asked_added_and_joined() {
         assert_eq!((stats["rows"].as_u64(), stats["segments"].as_array().map(Vec::len)), (Some(8), Some(1)));
         assert!(fs::read_to_string(at.join("plots/leading-bits.svg")).unwrap().starts_with("<svg xmlns="));
         assert!(fs::read_to_string(at.join("plots/buckets.svg")).unwrap().contains("</svg>"));
+        assert_eq!(fs::read_to_string(at.join("plots/plots.csv")).unwrap().lines().count(), 1 + 64 + 128);
         assert!(index(&["verify", codec], at).stdout.contains("no damage found, 8 rows"));
     }
 }
