@@ -291,12 +291,16 @@ pub(crate) struct StatsArguments {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  lookalike plan --pages 8e9\n  lookalike plan --pages 50e6 --memory 600MB\n  lookalike plan --pages 2e9 --radius 4 --latency 100us\n  lookalike plan --pages 8e9 --tables 10"
+    after_help = "Examples:\n  lookalike plan --pages 8e9\n  lookalike plan --pages 50e6 --memory 600MB\n  lookalike plan --pages 2e9 --radius 4 --latency 100us\n  lookalike plan --pages 8e9 --tables 10\n  lookalike plan --pages 8e9 --prefix 28"
 )]
 pub(crate) struct PlanArguments {
     /// Number of different fingerprints, for example 50e6
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) pages: u64,
+
+    /// Bits of a fingerprint, 32 to 256; bytes and times are estimates for 64, which is what an index holds
+    #[arg(long, value_name = "BITS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(32..=256))]
+    pub(crate) bits: u32,
 
     /// Differing bits up to which every match is found
     #[arg(long, value_name = "BITS", default_value_t = 3)]
@@ -313,6 +317,10 @@ pub(crate) struct PlanArguments {
     /// Maximum number of tables; also shows the longest prefix possible with that many tables
     #[arg(long, value_name = "N")]
     pub(crate) tables: Option<u64>,
+
+    /// Also show the fewest tables of blocks whose prefixes all have at least this many bits
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) prefix: Option<u32>,
 
     /// Print JSON
     #[arg(long)]

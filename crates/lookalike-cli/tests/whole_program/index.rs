@@ -195,3 +195,32 @@ fn plans_show_the_designs_and_keep_to_the_budget() {
     assert!(none.code == 2 && none.stderr.contains("the smallest takes"), "{}", none.stderr);
     assert_eq!(plan(&["--pages", "many"]).code, 2);
 }
+
+#[test]
+fn plans_answer_the_recurrence_and_its_dual() {
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let ran = plan(&[&["--pages", "8e9", "--json"], arguments].concat());
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr))
+    };
+    for (prefix, tables) in [("16", 4), ("25", 10), ("28", 16), ("31", 20), ("33", 35)] {
+        let said = json(&["--prefix", prefix]);
+        assert_eq!(said["fewest_tables"]["tables"], tables, "{prefix}");
+        // Its row is among the designs.
+        let design = &said["fewest_tables"]["design"];
+        let row = said["designs"].as_array().unwrap().iter().find(|row| row["design"] == *design).unwrap();
+        assert_eq!(row["tables"], tables);
+        let said = plan(&["--pages", "8e9", "--prefix", prefix]).stdout;
+        assert!(said.contains(&format!("at least {prefix} bits, the fewest are {tables} tables of blocks")), "{said}");
+        let dual = json(&["--tables", &tables.to_string()]);
+        assert!(dual["largest_prefix"].as_u64() >= prefix.parse().ok(), "{tables}");
+        assert!(dual["fewest_tables"].is_null());
+    }
+    assert_eq!(json(&["--bits", "128", "--prefix", "32"])["fewest_tables"]["tables"], 4);
+    let other = plan(&["--pages", "8e9", "--bits", "128", "--prefix", "32"]).stdout;
+    assert!(other.contains("fingerprints of 128 bits") && other.contains("estimates for 64 bits"), "{other}");
+    let none = plan(&["--pages", "8e9", "--prefix", "62"]).stdout;
+    assert!(none.contains("the longest possible are 61 bits"), "{none}");
+    for wrong in [["--bits", "31"], ["--bits", "257"], ["--prefix", "0"]] {
+        assert_eq!(plan(&[&["--pages", "8e9"], &wrong[..]].concat()).code, 2, "{wrong:?}");
+    }
+}

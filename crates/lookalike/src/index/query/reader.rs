@@ -373,7 +373,7 @@ fn check_served(segment: &Segment, radius: u32) -> Result<()> {
     if radius <= segment.design.radius() {
         return Ok(());
     }
-    let design = planner::choose(segment.meta.fingerprints, radius, Budget::default())?.design;
+    let design = planner::choose(planner::INDEXED_BITS, segment.meta.fingerprints, radius, Budget::default())?.design;
     let expected = format!(
         "must be at most {}, as the tables of {} serve no more; build the index again with `radius` {radius} (which would take the design {}, {} tables)",
         segment.design.radius(),
