@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 use lookalike::config::{FingerprintConfig, format_bytes};
 use lookalike::index::fingerprints::{FingerprintReader, Notation, id_kind};
 use lookalike::index::{
-    BulkInsert, FingerprintOrigin, Id, IdKind, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch, pages,
+    BulkInsert, FingerprintOrigin, Id, IdKind, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch,
+    TableCodec, pages,
 };
 use lookalike::result::{SkippedRecord, index_plots};
 use lookalike::{Config, Error, Index, RunOptions, Silent};
@@ -77,6 +78,14 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
     };
     config.cut.clone_from(&arguments.design);
     config.codec = arguments.codec;
+    if let Some(bytes) = arguments.huffman_block {
+        if arguments.codec != TableCodec::Huffman {
+            return Err(
+                Error::conflict("huffman_block", "only the codec huffman has blocks; add `codec` huffman").into()
+            );
+        }
+        config.huffman_block = bytes;
+    }
     let memory = memory(arguments.running.memory)?;
     let progress = Progress::new(&arguments.talking)?;
     let threads = arguments.running.threads.map_or_else(RunOptions::default_threads, usize::from);

@@ -96,6 +96,10 @@ pub(crate) struct BuildArguments {
     #[arg(long, value_parser = named::<TableCodec>(), default_value_t = TableCodec::EliasFano)]
     pub(crate) codec: TableCodec,
 
+    /// Bytes of a block of the codec huffman: a power of two from 256 to 65536 [default: 1024]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) huffman_block: Option<u32>,
+
     /// Replace an existing index, or write into a directory with other files (they are not touched)
     #[arg(long)]
     pub(crate) force: bool,

@@ -114,6 +114,12 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
             "--design 3: radius 3 needs at least 4 blocks",
         ),
         (&["build", "x", "f.tsv", "--fingerprints", "--design", "four"], 2, "not a table design"),
+        (
+            &["build", "x", "f.tsv", "--fingerprints", "--codec", "huffman", "--huffman-block", "1000"],
+            2,
+            "--huffman-block 1000: must be a power of two from 256 to 65536",
+        ),
+        (&["build", "x", "f.tsv", "--fingerprints", "--huffman-block", "2048"], 2, "--codec huffman"),
         (&["build", ".", "f.tsv", "--fingerprints"], 2, "other things"),
         (&["build", "x", "f.tsv", "--fingerprints", "--ids", "number"], 2, "--ids text"),
         (&["build", "i", "missing.tsv", "--fingerprints", "--force"], 1, "no such file"),

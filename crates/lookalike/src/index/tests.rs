@@ -11,6 +11,8 @@ use crate::names::Named;
 use crate::plan::design::{Cut, Design, MOST_RADIUS};
 use crate::random::next_random;
 
+mod huffman;
+
 /// Random fingerprints, with neighbours at every distance, repeats, and a crowd.
 fn rows(count: u64, state: &mut u64) -> Vec<(u64, Id)> {
     let mut fingerprints: Vec<u64> = (0..count / 2).map(|_| next_random(state)).collect();

@@ -96,7 +96,7 @@ impl<'i> SegmentBuilders<'i> {
             let aside = directory.0.join(&name);
             let file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
             let out = BufWriter::with_capacity(1 << 20, file);
-            let (out, _) = builder.finish(index.config.hash(), index.config.codec, choose, out, &aside)?;
+            let (out, _) = builder.finish(index.config.hash(), index.config.table_format(), choose, out, &aside)?;
             let file = out.into_inner().map_err(|error| Error::io(&aside, "write")(error.into_error()))?;
             file.sync_all().map_err(Error::io(&aside, "write"))?;
             let path = index.directory.join(&name);
