@@ -380,7 +380,11 @@ fn batch(arguments: &BatchArguments) -> Result<Ending> {
     let index = open(&arguments.directory, arguments.pairs.lookup.skip_damaged)?;
     let (queries, skipped) = queries(&index, &arguments.queries, arguments.fingerprints)?;
     let radius = radius(&index, &arguments.pairs.lookup);
-    write_pairs(&arguments.pairs, |limit, visit| index.reader().batch_matches(&queries, radius, limit, visit))?;
+    let mut reader = index.reader();
+    if let Some(tables) = arguments.tables_over {
+        reader = reader.with_tables_over(tables);
+    }
+    write_pairs(&arguments.pairs, |limit, visit| reader.batch_matches(&queries, radius, limit, visit))?;
     Ok(ending(&index, skipped))
 }
 

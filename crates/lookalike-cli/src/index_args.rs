@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use lookalike::config::{Weights, parse_bytes};
 use lookalike::index::fingerprints::Notation;
 use lookalike::index::planner::Cut;
-use lookalike::index::{IdKind, TableCodec};
+use lookalike::index::{IdKind, TableCodec, TablesOver};
 
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::named;
@@ -255,6 +255,11 @@ pub(crate) struct BatchArguments {
     /// The queries are fingerprints in this notation
     #[arg(long, value_parser = named::<Notation>(), value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
     pub(crate) fingerprints: Option<Notation>,
+
+    /// Where matches are found; both find the same [default: queries if they outnumber the rows of a segment or the
+    /// radius is beyond its tables, else rows]
+    #[arg(long, value_name = "WHAT", value_parser = named::<TablesOver>())]
+    pub(crate) tables_over: Option<TablesOver>,
 
     #[command(flatten)]
     pub(crate) pairs: PairArguments,

@@ -46,6 +46,16 @@ fn fingerprints_are_built_asked_added_and_joined() {
         assert!(lines.contains(&"first\t0\tagain") && joined.stdout.contains("near-far"), "{lines:?}");
         let batch = index(&["batch", codec, "more.txt", "--fingerprints", "decimal", "--radius", "1"], at).stdout;
         assert_eq!(batch, "near-far\t0\tnear-far\nnear-far\t1\tfar\n");
+        for tables in ["queries", "rows"] {
+            let whole =
+                |tables: &[&str]| index(&[&["batch", codec, "f.tsv", "--fingerprints"], tables].concat(), at).stdout;
+            let found = whole(&["--tables-over", tables]);
+            assert!(found.lines().count() > 20 && found == whole(&[]), "{tables}: {found}");
+        }
+        let beyond = ["batch", codec, "more.txt", "--fingerprints", "decimal", "--radius", "5", "--tables-over"];
+        assert_eq!(index(&[&beyond[..], &["queries"]].concat(), at).code, 0);
+        let refused = index(&[&beyond[..], &["rows"]].concat(), at);
+        assert!(refused.code == 2 && refused.stderr.contains("--radius 5: must be at most 3"), "{}", refused.stderr);
 
         assert!(index(&["stats", codec], at).stdout.contains("rows           8"));
         assert_eq!(index(&["compact", codec], at).code, 0);

@@ -204,8 +204,15 @@ fn batches_and_joins_equal_single_queries() {
         }
         assert!(!expected.is_empty());
         let reader = index.reader();
-        assert_eq!(reader.batch(&right.iter().map(|row| row.0).collect::<Vec<u64>>(), radius).unwrap(), expected);
+        let asked: Vec<u64> = right.iter().map(|row| row.0).collect();
+        assert_eq!(reader.batch(&asked, radius).unwrap(), expected);
         assert_eq!(reader.join(&other.reader(), radius).unwrap(), expected);
+        let over = |tables: TablesOver| index.reader().with_tables_over(tables).batch(&asked, radius);
+        assert_eq!(over(TablesOver::Queries).unwrap(), expected);
+        match over(TablesOver::Rows) {
+            Ok(found) => assert!(radius <= 3 && found == expected),
+            Err(error) => assert!(radius > 3 && error.to_string().contains("at most 3"), "{error}"),
+        }
         let pairs = stored.iter().flat_map(|&a| stored.iter().map(move |&b| (a, b)));
         let expected: Vec<(u64, u64)> = pairs.filter(|(a, b)| a < b && (a ^ b).count_ones() <= radius).collect();
         assert_eq!(reader.self_join(radius).unwrap(), expected, "radius {radius}");
