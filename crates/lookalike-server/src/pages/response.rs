@@ -68,8 +68,8 @@ impl From<PageVerdict> for VerdictName {
     }
 }
 
-/// What a crawler does with the page: both if it is new; neither if it is a near-duplicate or an exact copy, as the links
-/// of the stored page have been followed (Manku et al. 2007, §1)
+/// What a crawler does with the page: both if it is new; neither if it is a near-duplicate or an exact copy, whose
+/// links probably lead to near-duplicates of pages that the stored page links to (Manku et al. 2007, §1)
 #[derive(Debug, PartialEq, Serialize, ToSchema)]
 pub(crate) struct CrawlAdvice {
     /// Whether its links are worth following
