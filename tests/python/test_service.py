@@ -19,13 +19,16 @@ def test_answers(tmp_path):
     with service(tmp_path / "seen") as running:
         first = running.put({"url": "http://a.org/1", "text": text(1, 800)})
         assert first["verdict"] == "new" and first["stored"] and first["id"] == "http://a.org/1"
+        assert first["crawl"] == {"follow_links": True, "store": True}
         near = running.check({"text": text(1, 800) + " and more"})
         assert near["verdict"] == "near" and near["id"] is None and not near["stored"]
+        assert near["crawl"] == {"follow_links": False, "store": False}
         assert near["of"][0]["id"] == "http://a.org/1"
         assert near["of"][0]["distance"] <= 3 and 0.9 < near["of"][0]["similarity"] <= 1
         html = "<html><title>T</title><p>" + text(1, 800).replace(" ", " <b></b>") + "</html>"
         exact = running.put({"id": "b", "html": html})
         assert exact["verdict"] == "exact" and not exact["stored"]
+        assert exact["crawl"] == {"follow_links": False, "store": False}
         assert running.put({"id": "b", "html": html}, "always")["stored"]
         status, stored = running.call("GET", "/v1/pages/b")
         assert status == 200 and stored["title"] == "T" and stored["tokens"] == 800

@@ -287,7 +287,7 @@ fn real(out: &mut impl Write) -> Result<()> {
         near as f64 / rows.len() as f64,
         times[times.len() / 2].as_secs_f64() * 1e6,
         times[times.len() * 99 / 100].as_secs_f64() * 1e6,
-        stats.parts.iter().max().copied().unwrap_or(0) as f64 * 128.0 / stats.fingerprints as f64
+        stats.parts.iter().max().copied().unwrap_or(0) as f64 * 128.0 / stats.rows as f64
     )?;
     Ok(())
 }

@@ -9,7 +9,8 @@ use anyhow::{Context, Result};
 use lookalike::config::{FingerprintConfig, format_bytes};
 use lookalike::index::fingerprints::{FingerprintReader, Notation, id_kind};
 use lookalike::index::{
-    BulkInsert, FingerprintOrigin, Id, IdKind, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch, pages,
+    BulkInsert, FingerprintOrigin, Id, IdKind, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch,
+    TableCodec, pages,
 };
 use lookalike::result::{SkippedRecord, index_plots};
 use lookalike::{Config, Error, Index, RunOptions, Silent};
@@ -77,6 +78,14 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
     };
     config.cut.clone_from(&arguments.design);
     config.codec = arguments.codec;
+    if let Some(bytes) = arguments.huffman_block {
+        if arguments.codec != TableCodec::Huffman {
+            return Err(
+                Error::conflict("huffman_block", "only the codec huffman has blocks; add `codec` huffman").into()
+            );
+        }
+        config.huffman_block = bytes;
+    }
     let memory = memory(arguments.running.memory)?;
     let progress = Progress::new(&arguments.talking)?;
     let threads = arguments.running.threads.map_or_else(RunOptions::default_threads, usize::from);
@@ -371,7 +380,11 @@ fn batch(arguments: &BatchArguments) -> Result<Ending> {
     let index = open(&arguments.directory, arguments.pairs.lookup.skip_damaged)?;
     let (queries, skipped) = queries(&index, &arguments.queries, arguments.fingerprints)?;
     let radius = radius(&index, &arguments.pairs.lookup);
-    write_pairs(&arguments.pairs, |limit, visit| index.reader().batch_matches(&queries, radius, limit, visit))?;
+    let mut reader = index.reader();
+    if let Some(tables) = arguments.tables_over {
+        reader = reader.with_tables_over(tables);
+    }
+    write_pairs(&arguments.pairs, |limit, visit| reader.batch_matches(&queries, radius, limit, visit))?;
     Ok(ending(&index, skipped))
 }
 
@@ -473,7 +486,7 @@ fn stats(arguments: &StatsArguments) -> Result<Ending> {
         )?;
     }
     let most = stats.parts.iter().max().copied().unwrap_or(0);
-    let even = stats.fingerprints as f64 / stats.parts.len() as f64;
+    let even = stats.parts.iter().sum::<u64>() as f64 / stats.parts.len() as f64;
     if even > 0.0 {
         writeln!(out, "distribution   the fullest 1/128 of the space holds {:.1} × its share", most as f64 / even)?;
     }

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use lookalike::config::{Weights, parse_bytes};
 use lookalike::index::fingerprints::Notation;
 use lookalike::index::planner::Cut;
-use lookalike::index::{IdKind, TableCodec};
+use lookalike::index::{IdKind, TableCodec, TablesOver};
 
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::values::named;
@@ -95,6 +95,10 @@ pub(crate) struct BuildArguments {
     /// How tables are stored
     #[arg(long, value_parser = named::<TableCodec>(), default_value_t = TableCodec::EliasFano)]
     pub(crate) codec: TableCodec,
+
+    /// Bytes of a block of the codec huffman: a power of two from 256 to 65536 [default: 1024]
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) huffman_block: Option<u32>,
 
     /// Replace an existing index, or write into a directory with other files (they are not touched)
     #[arg(long)]
@@ -252,6 +256,11 @@ pub(crate) struct BatchArguments {
     #[arg(long, value_parser = named::<Notation>(), value_name = "NOTATION", num_args = 0..=1, default_missing_value = "hex")]
     pub(crate) fingerprints: Option<Notation>,
 
+    /// Where matches are found; both find the same [default: queries if they outnumber the rows of a segment or the
+    /// radius is beyond its tables, else rows]
+    #[arg(long, value_name = "WHAT", value_parser = named::<TablesOver>())]
+    pub(crate) tables_over: Option<TablesOver>,
+
     #[command(flatten)]
     pub(crate) pairs: PairArguments,
 }
@@ -280,7 +289,7 @@ pub(crate) struct StatsArguments {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write the plots leading-bits.svg and buckets.svg to this directory
+    /// Write the plots leading-bits.svg and buckets.svg, and their points as plots.csv, to this directory
     #[arg(long, value_name = "DIR")]
     pub(crate) plots: Option<PathBuf>,
 
@@ -291,12 +300,16 @@ pub(crate) struct StatsArguments {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  lookalike plan --pages 8e9\n  lookalike plan --pages 50e6 --memory 600MB\n  lookalike plan --pages 2e9 --radius 4 --latency 100us\n  lookalike plan --pages 8e9 --tables 10"
+    after_help = "Examples:\n  lookalike plan --pages 8e9\n  lookalike plan --pages 50e6 --memory 600MB\n  lookalike plan --pages 2e9 --radius 4 --latency 100us\n  lookalike plan --pages 8e9 --tables 10\n  lookalike plan --pages 8e9 --prefix 28"
 )]
 pub(crate) struct PlanArguments {
     /// Number of different fingerprints, for example 50e6
     #[arg(long, value_name = "N", value_parser = parse_count)]
     pub(crate) pages: u64,
+
+    /// Bits of a fingerprint, 32 to 256; bytes and times are estimates for 64, which is what an index holds
+    #[arg(long, value_name = "BITS", default_value_t = 64, value_parser = clap::value_parser!(u32).range(32..=256))]
+    pub(crate) bits: u32,
 
     /// Differing bits up to which every match is found
     #[arg(long, value_name = "BITS", default_value_t = 3)]
@@ -313,6 +326,10 @@ pub(crate) struct PlanArguments {
     /// Maximum number of tables; also shows the longest prefix possible with that many tables
     #[arg(long, value_name = "N")]
     pub(crate) tables: Option<u64>,
+
+    /// Also show the fewest tables of blocks whose prefixes all have at least this many bits
+    #[arg(long, value_name = "BITS", value_parser = clap::value_parser!(u32).range(1..=256))]
+    pub(crate) prefix: Option<u32>,
 
     /// Print JSON
     #[arg(long)]

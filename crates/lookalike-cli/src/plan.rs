@@ -4,7 +4,9 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use lookalike::config::format_bytes;
-use lookalike::index::planner::{Budget, Cut, Design, DesignEstimate, choose, designs, largest_prefix};
+use lookalike::index::planner::{
+    Budget, Cut, Design, DesignEstimate, INDEXED_BITS, choose, designs, fewest_tables, largest_prefix,
+};
 use serde_json::json;
 
 use crate::Ending;
@@ -15,28 +17,38 @@ use crate::table::thousands;
 const PAPER: [&str; 4] = ["4", "5", "4x4", "6"];
 
 pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
-    let PlanArguments { pages, radius, memory, latency, tables, json } = *arguments;
+    let PlanArguments { pages, bits, radius, memory, latency, tables, prefix, json } = *arguments;
     let budget = Budget { memory_bytes: memory, latency, tables };
-    let mut all = designs(pages, radius)?;
-    let chosen = choose(pages, radius, budget)?;
-    if radius == 3 {
-        let known: Vec<Cut> = all.iter().map(|estimate| estimate.design.cut().clone()).collect();
-        let paper = PAPER.iter().filter_map(|cut| cut.parse().ok()).filter(|cut| !known.contains(cut));
-        all.extend(
-            paper.filter_map(|cut| Design::new(64, radius, cut).ok()).map(|design| DesignEstimate::new(design, pages)),
-        );
+    let mut all = designs(bits, pages, radius)?;
+    let chosen = choose(bits, pages, radius, budget)?;
+    let longest = tables.map(|tables| (tables, largest_prefix(bits, radius, tables)));
+    let fewest = prefix.map(|prefix| (prefix, fewest_tables(bits, radius, prefix)));
+    let paper = PAPER.iter().filter_map(|cut| cut.parse().ok()).filter(|_| radius == 3 && bits == INDEXED_BITS);
+    let asked = fewest.iter().filter_map(|(_, found)| Some(Cut::Blocks(found.as_ref()?.1.clone())));
+    for cut in paper.chain(asked).collect::<Vec<Cut>>() {
+        if all.iter().all(|known| *known.design.cut() != cut) {
+            all.extend(Design::new(bits, radius, cut).ok().map(|design| DesignEstimate::new(design, pages)));
+        }
     }
     all.sort_by_key(|estimate| (estimate.design.tables().len(), estimate.design.probes()));
     let mut out = io::stdout().lock();
     if json {
         let rows: Vec<_> = all.iter().map(|estimate| row_json(estimate, &chosen)).collect();
-        let prefix = tables.and_then(|tables| largest_prefix(64, radius, tables)).map(|(prefix, _)| prefix);
-        writeln!(out, "{:#}", json!({"pages": pages, "radius": radius, "designs": rows, "largest_prefix": prefix}))?;
+        let longest = longest.and_then(|(_, found)| Some(found?.0));
+        let fewest = fewest.and_then(|(prefix, found)| {
+            let (tables, levels) = found?;
+            Some(json!({"prefix_bits": prefix, "tables": tables, "design": Cut::Blocks(levels).to_string()}))
+        });
+        let plan = json!({
+            "pages": pages, "bits": bits, "radius": radius, "designs": rows, "largest_prefix": longest, "fewest_tables": fewest,
+            "estimates_for_bits": INDEXED_BITS,
+        });
+        writeln!(out, "{plan:#}")?;
         return Ok(Ending::Done);
     }
     writeln!(
         out,
-        "{} fingerprints of 64 bits; every match within {radius} bits of a query is found\n",
+        "{} fingerprints of {bits} bits; every match within {radius} bits of a query is found\n",
         thousands(pages)
     )?;
     writeln!(
@@ -64,26 +76,47 @@ pub(crate) fn run(arguments: &PlanArguments) -> Result<Ending> {
     }
     writeln!(
         out,
-        "\n→ is what lookalike index build chooses{}.",
+        "\n→ is {}{}.",
+        if bits == INDEXED_BITS { "what lookalike index build chooses" } else { "the choice by these estimates" },
         if budget_is_given(&budget) { " within this budget" } else { "" }
     )?;
     writeln!(
         out,
         "Designs: 4 = four blocks, one table per choice of blocks; 4x4 = the remaining bits are cut again; flip2 = two\npieces, probed with flipped bits. Bytes are those of elias-fano tables without ids; times are estimates for\ntables in memory and one thread."
     )?;
-    if let Some(tables) = tables {
-        match largest_prefix(64, radius, tables) {
-            Some((prefix, levels)) => {
-                let cut = Cut::Blocks(levels);
-                writeln!(
-                    out,
-                    "With at most {tables} tables of blocks, the longest prefix is {prefix} bits (design {cut})."
-                )?;
-            }
-            None => writeln!(out, "No design of blocks has {tables} tables or fewer; a flip design has.")?,
-        }
+    if bits != INDEXED_BITS {
+        writeln!(
+            out,
+            "Bytes and times are estimates for {INDEXED_BITS} bits; tables, prefixes, probes and rows hold for {bits}."
+        )?;
+    }
+    if let Some((tables, found)) = longest {
+        write_longest(&mut out, tables, found)?;
+    }
+    if let Some((prefix, found)) = fewest {
+        write_fewest(&mut out, prefix, found, bits - radius)?;
     }
     Ok(Ending::Done)
+}
+
+fn write_longest(out: &mut impl Write, tables: u64, found: Option<(u32, Vec<u32>)>) -> io::Result<()> {
+    let Some((prefix, levels)) = found else {
+        return writeln!(out, "No design of blocks has {tables} tables or fewer; a flip design has.");
+    };
+    let cut = Cut::Blocks(levels);
+    writeln!(out, "With at most {tables} tables of blocks, the longest prefix is {prefix} bits (design {cut}).")
+}
+
+fn write_fewest(out: &mut impl Write, prefix: u32, found: Option<(u64, Vec<u32>)>, most: u32) -> io::Result<()> {
+    let Some((tables, levels)) = found else {
+        return writeln!(
+            out,
+            "No design of blocks has prefixes of {prefix} bits; the longest possible are {most} bits."
+        );
+    };
+    let (cut, noun) = (Cut::Blocks(levels), if tables == 1 { "table" } else { "tables" });
+    let tables = thousands(tables);
+    writeln!(out, "With prefixes of at least {prefix} bits, the fewest are {tables} {noun} of blocks (design {cut}).")
 }
 
 fn budget_is_given(budget: &Budget) -> bool {

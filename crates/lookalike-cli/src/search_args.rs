@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lookalike::config::ClusterMode;
-use lookalike::transfer::{OnConflict, TransferOptions};
+use lookalike::transfer::{DomainRule, OnConflict, TransferOptions};
 
 use crate::args::{ReadingArguments, TalkingArguments};
 use crate::parameters::ParameterFlags;
@@ -113,7 +113,8 @@ Example:
   lookalike transfer --qrels qrels.txt --from crawl-2009/*.warc.gz --to crawl-2012/*.warc.gz --output carried
 
 Files written to DIR: qrels.txt (judgments of pages of B), mapping.parquet (every counterpart: both
-ids, how it was found, distance and exact similarity), conflicts.jsonl, report.html, summary.json.";
+ids, how it was found, distance and exact similarity), conflicts.jsonl, contradictions.jsonl (judged
+pages that are alike and have different grades), report.html, summary.json.";
 
 #[derive(Debug, Args)]
 #[command(after_help = TRANSFER_HELP)]
@@ -153,6 +154,10 @@ pub(crate) struct TransferArguments {
     /// Which judgment counts if several disagree about a page
     #[arg(long, value_name = "RULE", value_parser = named::<OnConflict>(), default_value_t = OnConflict::Nearest)]
     pub(crate) on_conflict: OnConflict,
+
+    /// What the report counts shared URLs by
+    #[arg(long, value_name = "RULE", value_parser = named::<DomainRule>(), default_value_t = DomainRule::Host)]
+    pub(crate) domains: DomainRule,
 
     /// Judged pages may be missing from A
     #[arg(long)]

@@ -23,6 +23,7 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
     options.verified_only = arguments.verified_only;
     options.all_near = arguments.all_near;
     options.on_conflict = arguments.on_conflict;
+    options.domains = arguments.domains;
     options.force = arguments.force;
     options.threads = arguments.threads.map_or(options.threads, usize::from);
     let report = transfer(&options, &Progress::new(&arguments.talking)?)?;
@@ -67,6 +68,10 @@ fn print(out: &mut impl Write, report: &Report, arguments: &TransferArguments) -
     row("judgments of pages of B", report.carried_judgments, String::new())?;
     if report.conflicts > 0 {
         row("pages with conflicting judgments", report.conflicts, report.conflict_rule.to_owned())?;
+    }
+    if report.contradictions > 0 {
+        let note = format!("near-duplicates with different grades, in {}", files::CONTRADICTIONS);
+        row("pairs of judged pages that contradict", report.contradictions, note)?;
     }
     let on_url_alone = report.with_url - report.with_url_near;
     if on_url_alone > 0 && !arguments.verified_only {

@@ -48,3 +48,5 @@ pub const QRELS: &str = "qrels.txt";
 pub const MAPPING: TableFiles = table!("mapping");
 /// Transferred judgments that disagree.
 pub const CONFLICTS: &str = "conflicts.jsonl";
+/// Judged pages that are alike and were judged differently.
+pub const CONTRADICTIONS: &str = "contradictions.jsonl";

@@ -46,6 +46,16 @@ fn fingerprints_are_built_asked_added_and_joined() {
         assert!(lines.contains(&"first\t0\tagain") && joined.stdout.contains("near-far"), "{lines:?}");
         let batch = index(&["batch", codec, "more.txt", "--fingerprints", "decimal", "--radius", "1"], at).stdout;
         assert_eq!(batch, "near-far\t0\tnear-far\nnear-far\t1\tfar\n");
+        for tables in ["queries", "rows"] {
+            let whole =
+                |tables: &[&str]| index(&[&["batch", codec, "f.tsv", "--fingerprints"], tables].concat(), at).stdout;
+            let found = whole(&["--tables-over", tables]);
+            assert!(found.lines().count() > 20 && found == whole(&[]), "{tables}: {found}");
+        }
+        let beyond = ["batch", codec, "more.txt", "--fingerprints", "decimal", "--radius", "5", "--tables-over"];
+        assert_eq!(index(&[&beyond[..], &["queries"]].concat(), at).code, 0);
+        let refused = index(&[&beyond[..], &["rows"]].concat(), at);
+        assert!(refused.code == 2 && refused.stderr.contains("--radius 5: must be at most 3"), "{}", refused.stderr);
 
         assert!(index(&["stats", codec], at).stdout.contains("rows           8"));
         assert_eq!(index(&["compact", codec], at).code, 0);
@@ -54,6 +64,7 @@ fn fingerprints_are_built_asked_added_and_joined() {
         assert_eq!((stats["rows"].as_u64(), stats["segments"].as_array().map(Vec::len)), (Some(8), Some(1)));
         assert!(fs::read_to_string(at.join("plots/leading-bits.svg")).unwrap().starts_with("<svg xmlns="));
         assert!(fs::read_to_string(at.join("plots/buckets.svg")).unwrap().contains("</svg>"));
+        assert_eq!(fs::read_to_string(at.join("plots/plots.csv")).unwrap().lines().count(), 1 + 64 + 128);
         assert!(index(&["verify", codec], at).stdout.contains("no damage found, 8 rows"));
     }
 }
@@ -113,6 +124,12 @@ fn what_cannot_be_done_is_said_with_the_way_out() {
             "--design 3: radius 3 needs at least 4 blocks",
         ),
         (&["build", "x", "f.tsv", "--fingerprints", "--design", "four"], 2, "not a table design"),
+        (
+            &["build", "x", "f.tsv", "--fingerprints", "--codec", "huffman", "--huffman-block", "1000"],
+            2,
+            "--huffman-block 1000: must be a power of two from 256 to 65536",
+        ),
+        (&["build", "x", "f.tsv", "--fingerprints", "--huffman-block", "2048"], 2, "--codec huffman"),
         (&["build", ".", "f.tsv", "--fingerprints"], 2, "other things"),
         (&["build", "x", "f.tsv", "--fingerprints", "--ids", "number"], 2, "--ids text"),
         (&["build", "i", "missing.tsv", "--fingerprints", "--force"], 1, "no such file"),
@@ -193,4 +210,33 @@ fn plans_show_the_designs_and_keep_to_the_budget() {
     let none = plan(&["--pages", "8e9", "--memory", "1GB"]);
     assert!(none.code == 2 && none.stderr.contains("the smallest takes"), "{}", none.stderr);
     assert_eq!(plan(&["--pages", "many"]).code, 2);
+}
+
+#[test]
+fn plans_answer_the_recurrence_and_its_dual() {
+    let json = |arguments: &[&str]| -> serde_json::Value {
+        let ran = plan(&[&["--pages", "8e9", "--json"], arguments].concat());
+        serde_json::from_str(&ran.stdout).unwrap_or_else(|_| panic!("{}", ran.stderr))
+    };
+    for (prefix, tables) in [("16", 4), ("25", 10), ("28", 16), ("31", 20), ("33", 35)] {
+        let said = json(&["--prefix", prefix]);
+        assert_eq!(said["fewest_tables"]["tables"], tables, "{prefix}");
+        // Its row is among the designs.
+        let design = &said["fewest_tables"]["design"];
+        let row = said["designs"].as_array().unwrap().iter().find(|row| row["design"] == *design).unwrap();
+        assert_eq!(row["tables"], tables);
+        let said = plan(&["--pages", "8e9", "--prefix", prefix]).stdout;
+        assert!(said.contains(&format!("at least {prefix} bits, the fewest are {tables} tables of blocks")), "{said}");
+        let dual = json(&["--tables", &tables.to_string()]);
+        assert!(dual["largest_prefix"].as_u64() >= prefix.parse().ok(), "{tables}");
+        assert!(dual["fewest_tables"].is_null());
+    }
+    assert_eq!(json(&["--bits", "128", "--prefix", "32"])["fewest_tables"]["tables"], 4);
+    let other = plan(&["--pages", "8e9", "--bits", "128", "--prefix", "32"]).stdout;
+    assert!(other.contains("fingerprints of 128 bits") && other.contains("estimates for 64 bits"), "{other}");
+    let none = plan(&["--pages", "8e9", "--prefix", "62"]).stdout;
+    assert!(none.contains("the longest possible are 61 bits"), "{none}");
+    for wrong in [["--bits", "31"], ["--bits", "257"], ["--prefix", "0"]] {
+        assert_eq!(plan(&[&["--pages", "8e9"], &wrong[..]].concat()).code, 2, "{wrong:?}");
+    }
 }

@@ -295,7 +295,44 @@ fn judgments_that_disagree_are_settled_and_listed() {
             (&listed["topic"], &listed["to_id"], listed["from"].as_array().map(Vec::len)),
             (&"1".into(), &"target".into(), Some(2))
         );
+        let listed = fs::read_to_string(at.join("out/contradictions.jsonl")).unwrap();
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        let found =
+            ["topic", "left_id", "left_grade", "right_id", "right_grade", "near"].map(|key| listed[key].clone());
+        assert_eq!(found, [json!("1"), json!("exact"), json!(1), json!("close"), json!(4), json!(true)]);
+        assert!(listed["similarity"].as_f64().is_some_and(|found| found > 0.7 && found < 1.0), "{listed}");
+        assert_eq!(listed["carried_to"], json!(["target"]));
+        assert_eq!(summary(&at.join("out"))["contradictions"], 1);
     }
+}
+
+#[test]
+fn judged_near_duplicates_contradict_even_if_none_is_carried() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let text = crate::common::sentence(1, 200);
+    let near = text.replacen(" w", " other w", 3);
+    let other = crate::common::sentence(2, 200);
+    let page = |id: &str, url: &str, text: &str| json!({"id": id, "url": url, "text": text}).to_string() + "\n";
+    let urls = ["http://en.example.org/1", "http://en.example.org/2", "http://www.example.org/3"];
+    let a = page("one", urls[0], &text) + &page("two", urls[1], &near) + &page("three", urls[2], &other);
+    fs::write(at.join("a.jsonl"), a).unwrap();
+    let changed = |seed| crate::common::sentence(seed, 200);
+    let b = page("b1", urls[0], &changed(3)) + &page("b2", urls[1], &changed(4)) + &page("b3", urls[2], &changed(5));
+    fs::write(at.join("b.jsonl"), b).unwrap();
+    // Topic 2 agrees; the third page is like no other.
+    fs::write(at.join("qrels.txt"), "1 0 one 0\n1 0 two 2\n1 0 three 1\n2 0 one 1\n2 0 two 1\n").unwrap();
+    assert_eq!(transfer("qrels.txt", "out", &[], at).code, 0);
+    let listed = fs::read_to_string(at.join("out/contradictions.jsonl")).unwrap();
+    let listed: Vec<Value> = listed.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(listed.len(), 1, "{listed:?}");
+    assert_eq!((&listed[0]["left_id"], &listed[0]["right_id"]), (&json!("one"), &json!("two")));
+    assert_eq!((&listed[0]["near"], &listed[0]["carried_to"]), (&json!(true), &json!([])));
+    // Shared URLs by host, and by registrable domain.
+    let sites = |output: &str| summary(&at.join(output))["shared_sites"].clone();
+    assert_eq!(sites("out"), json!([["en.example.org", 2], ["example.org", 1]]));
+    assert_eq!(transfer("qrels.txt", "whole", &["--domains", "registrable"], at).code, 0);
+    assert_eq!(sites("whole"), json!([["example.org", 3]]));
 }
 
 #[test]

@@ -21,6 +21,7 @@ pub(crate) struct PageResponse {
     stored: bool,
     /// Whether it replaced a page with the same id
     replaced: bool,
+    crawl: CrawlAdvice,
     length: LengthName,
     /// Stored pages with a near fingerprint that have no stored sketch to confirm the match
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -40,6 +41,7 @@ impl PageResponse {
             of: near_pages(outcome.of),
             stored: outcome.stored,
             replaced: outcome.replaced,
+            crawl: outcome.verdict.into(),
             length: outcome.length.into(),
             unconfirmed: near_pages(outcome.unconfirmed),
             explanation,
@@ -63,6 +65,23 @@ impl From<PageVerdict> for VerdictName {
             PageVerdict::Near => VerdictName::Near,
             PageVerdict::Exact => VerdictName::Exact,
         }
+    }
+}
+
+/// What a crawler does with the page: both if it is new; neither if it is a near-duplicate or an exact copy, whose
+/// links probably lead to near-duplicates of pages that the stored page links to (Manku et al. 2007, §1)
+#[derive(Debug, PartialEq, Serialize, ToSchema)]
+pub(crate) struct CrawlAdvice {
+    /// Whether its links are worth following
+    follow_links: bool,
+    /// Whether it is worth storing
+    store: bool,
+}
+
+impl From<PageVerdict> for CrawlAdvice {
+    fn from(verdict: PageVerdict) -> CrawlAdvice {
+        let is_new = verdict == PageVerdict::New;
+        CrawlAdvice { follow_links: is_new, store: is_new }
     }
 }
 
@@ -168,4 +187,16 @@ fn why(outcome: &CheckOutcome, radius: u32, threshold: f64) -> String {
 /// A fingerprint as clients see it.
 pub(crate) fn hex(fingerprint: u64) -> String {
     format!("{fingerprint:016x}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_new_pages_are_followed_and_stored() {
+        for (verdict, expected) in [(PageVerdict::New, true), (PageVerdict::Near, false), (PageVerdict::Exact, false)] {
+            assert_eq!(CrawlAdvice::from(verdict), CrawlAdvice { follow_links: expected, store: expected });
+        }
+    }
 }

@@ -23,7 +23,7 @@ pub use live::{
     BulkInsert, COLLECTIONS, FingerprintOrigin, Index, IndexConfig, MergeStats, MergeThread, OpenOptions, RowChange,
 };
 pub use query::matches::MatchCounts;
-pub use query::reader::{IndexReader, QueryResult, RowMatch};
+pub use query::reader::{IndexReader, QueryResult, RowMatch, TablesOver};
 pub use query::stats;
 pub use rows::{StoredPage, fingerprints, pages};
 pub use segment::TableCodec;

@@ -11,6 +11,8 @@ use crate::names::Named;
 use crate::plan::design::{Cut, Design, MOST_RADIUS};
 use crate::random::next_random;
 
+mod huffman;
+
 /// Random fingerprints, with neighbours at every distance, repeats, and a crowd.
 fn rows(count: u64, state: &mut u64) -> Vec<(u64, Id)> {
     let mut fingerprints: Vec<u64> = (0..count / 2).map(|_| next_random(state)).collect();
@@ -110,6 +112,39 @@ fn every_design_and_codec_equals_a_scan_at_every_radius() {
 }
 
 #[test]
+fn every_row_counts_in_its_part_of_the_space() {
+    let mut state = 128;
+    let centre = 0x8000_0000_0000_0001;
+    let mut all: Vec<(u64, Id)> = (0..500).map(|id| (centre, Id::Number(id))).collect();
+    all.extend((500..1500).map(|id| (next_random(&mut state), Id::Number(id))));
+    let directory = tempfile::tempdir().unwrap();
+    let index = built(directory.path(), IndexConfig::given(IdKind::Number, 3), &all);
+    let counted = |rows: &[(u64, Id)]| {
+        let mut parts = vec![0u64; 128];
+        rows.iter().for_each(|(fingerprint, _)| parts[(fingerprint >> 57) as usize] += 1);
+        parts
+    };
+    let stats = index.stats().unwrap();
+    assert_eq!(stats.parts, counted(&all));
+    assert!(stats.parts[64] >= 500);
+    // Equal ones have no leading bit: 1001 different fingerprints have 1000 neighbours.
+    assert_eq!(stats.leading_bits.iter().sum::<u64>(), 1000);
+    let table = &crate::report::index_plots::index_plots(&stats)[2].1;
+    let row = format!("Figure 2b\",1/128 of the space,fingerprints,,64,{}", stats.parts[64]);
+    assert!(table.contains(&row), "{table}");
+
+    // What is in no file yet counts, what is deleted does not.
+    index.insert(&[(centre, Id::Number(1500))]).unwrap();
+    index.delete(centre, &Id::Number(7)).unwrap();
+    index.delete(centre, &Id::Number(8)).unwrap();
+    let left: Vec<(u64, Id)> = all.into_iter().filter(|(_, id)| ![Id::Number(7), Id::Number(8)].contains(id)).collect();
+    let left: Vec<(u64, Id)> = left.into_iter().chain([(centre, Id::Number(1500))]).collect();
+    assert_eq!(index.stats().unwrap().parts, counted(&left));
+    index.flush().unwrap();
+    assert_eq!(index.stats().unwrap().parts, counted(&left));
+}
+
+#[test]
 fn a_radius_beyond_the_tables_is_refused_with_the_way_out() {
     let directory = tempfile::tempdir().unwrap();
     let index = built(directory.path(), IndexConfig::given(IdKind::Number, 3), &[(7, Id::Number(1))]);
@@ -169,8 +204,15 @@ fn batches_and_joins_equal_single_queries() {
         }
         assert!(!expected.is_empty());
         let reader = index.reader();
-        assert_eq!(reader.batch(&right.iter().map(|row| row.0).collect::<Vec<u64>>(), radius).unwrap(), expected);
+        let asked: Vec<u64> = right.iter().map(|row| row.0).collect();
+        assert_eq!(reader.batch(&asked, radius).unwrap(), expected);
         assert_eq!(reader.join(&other.reader(), radius).unwrap(), expected);
+        let over = |tables: TablesOver| index.reader().with_tables_over(tables).batch(&asked, radius);
+        assert_eq!(over(TablesOver::Queries).unwrap(), expected);
+        match over(TablesOver::Rows) {
+            Ok(found) => assert!(radius <= 3 && found == expected),
+            Err(error) => assert!(radius > 3 && error.to_string().contains("at most 3"), "{error}"),
+        }
         let pairs = stored.iter().flat_map(|&a| stored.iter().map(move |&b| (a, b)));
         let expected: Vec<(u64, u64)> = pairs.filter(|(a, b)| a < b && (a ^ b).count_ones() <= radius).collect();
         assert_eq!(reader.self_join(radius).unwrap(), expected, "radius {radius}");

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use rayon::prelude::*;
+
 use crate::candidate::hamming_join::QueryTables;
 use crate::config::Config;
 use crate::error::Result;
@@ -9,11 +11,10 @@ use crate::index::{Id, Index};
 use crate::method::DEFAULT_SEED;
 use crate::observe::Observer;
 use crate::page::{RawPage, Token};
-use crate::text::site::SiteRule;
-use crate::transfer::judged::JudgedPages;
+use crate::transfer::judged::{JudgedPage, JudgedPages};
 use crate::transfer::ngrams::{self, BandTable, NearFingerprints, NgramScratch};
 use crate::transfer::side::{PageFiles, PageWorker, ReadCounts, Side, url_in_id};
-use crate::transfer::{Counterpart, TransferOptions, Way, urls};
+use crate::transfer::{Counterpart, DomainRule, TransferOptions, Way, urls};
 
 /// The counterparts that were found.
 #[derive(Default)]
@@ -23,7 +24,7 @@ pub(super) struct Counterparts {
     pub(super) counts: ReadCounts,
     /// Pages of the second corpus whose URL the first has, too.
     pub(super) shared_urls: u64,
-    /// Sites of those.
+    /// Domains of those.
     pub(super) sites: BTreeMap<String, u64>,
     /// Whether texts of both sides were compared.
     pub(super) has_texts: bool,
@@ -32,21 +33,21 @@ pub(super) struct Counterparts {
 impl Counterparts {
     /// Finds the counterparts of all judged pages.
     pub(super) fn find(
-        judged: &JudgedPages,
+        search: &CounterpartSearch<'_>,
         side: &Side,
         config: &Config,
         options: &TransferOptions,
         observer: &dyn Observer,
     ) -> Result<Counterparts> {
         match side {
-            Side::Index(index) => find_in_index(judged, index, config),
-            Side::Pages(files) => find_in_pages(judged, files, config, options, observer),
+            Side::Index(index) => find_in_index(search.judged, index, config, options.domains),
+            Side::Pages(files) => find_in_pages(search, files, config, options, observer),
         }
     }
 }
 
 /// Fingerprints alone decide: there is no text to compare.
-fn find_in_index(judged: &JudgedPages, index: &Index, config: &Config) -> Result<Counterparts> {
+fn find_in_index(judged: &JudgedPages, index: &Index, config: &Config, domains: DomainRule) -> Result<Counterparts> {
     let reader = index.reader();
     let near = NearFingerprints::new(judged.fingerprints(), reader.len().1, config.radius());
     let counts = ReadCounts { pages: reader.len().0, skipped: 0 };
@@ -66,7 +67,7 @@ fn find_in_index(judged: &JudgedPages, index: &Index, config: &Config) -> Result
         let Some(key) = url_in_id(&name).and_then(urls::normalized) else { return Ok(()) };
         if judged.corpus_has_url(&key) {
             found.shared_urls += 1;
-            *found.sites.entry(SiteRule::Registrable.site(&name).unwrap_or_default()).or_default() += 1;
+            *found.sites.entry(domains.domain(&name).unwrap_or_default()).or_default() += 1;
         }
         for &number in judged.with_url(&key) {
             let distance = judged.pages[number as usize].fingerprint.map(|own| (own ^ value).count_ones());
@@ -97,13 +98,13 @@ fn by_id(judged: u32, id: &Id, way: Way) -> Counterpart {
 }
 
 fn find_in_pages(
-    judged: &JudgedPages,
+    search: &CounterpartSearch<'_>,
     files: &PageFiles,
     config: &Config,
     options: &TransferOptions,
     observer: &dyn Observer,
 ) -> Result<Counterparts> {
-    let search = CounterpartSearch::new(judged, config, options);
+    let judged = search.judged;
     let tables = search.tables();
     let has_texts = judged.pages.iter().any(|page| page.tokens.is_some());
     let mut found = Counterparts { has_texts, ..Counterparts::default() };
@@ -116,7 +117,7 @@ fn find_in_pages(
     };
     let finish = |worker: &mut PageWorker<'_>, rows: Vec<OtherPage>| {
         let shared = rows.iter().filter(|row| row.key.as_deref().is_some_and(|key| judged.corpus_has_url(key)));
-        let site = |row: &OtherPage| row.url.as_deref().and_then(|url| SiteRule::Registrable.site(url));
+        let site = |row: &OtherPage| row.url.as_deref().and_then(|url| options.domains.domain(url));
         let shared_sites: Vec<Option<String>> = shared.map(site).collect();
         (search.counterparts(&rows, &tables, &mut worker.scratch), shared_sites)
     };
@@ -143,8 +144,8 @@ struct OtherPage {
 }
 
 /// Everything that judged pages are found by.
-struct CounterpartSearch<'a> {
-    judged: &'a JudgedPages,
+pub(super) struct CounterpartSearch<'a> {
+    pub(super) judged: &'a JudgedPages,
     near: NearFingerprints,
     /// By length of n-grams.
     fingerprints: Vec<NearFingerprints>,
@@ -152,6 +153,18 @@ struct CounterpartSearch<'a> {
     threshold: f64,
     min_tokens: usize,
     radius: u32,
+}
+
+/// How two pages are alike.
+pub(super) struct Likeness {
+    /// Differing bits of the fingerprints, where both have one.
+    pub(super) distance: Option<u32>,
+    /// Exact similarity, where both texts are at hand.
+    pub(super) similarity: Option<f64>,
+    /// Lengths of n-grams at which the exact similarity reaches the threshold.
+    near_sets: u8,
+    /// Whether they are near-duplicates.
+    is_near: bool,
 }
 
 /// Tables over all fingerprints: the page's own, and those of n-grams.
@@ -166,10 +179,11 @@ const DECIDING: usize = 5;
 const DECIDING_OF_FEW: usize = 2;
 const FEW: usize = 40;
 /// The number of pages that tables are laid out for: a batch.
-const BATCH_PAGES: u64 = 256;
+const BATCH: usize = 256;
+const BATCH_PAGES: u64 = BATCH as u64;
 
 impl<'a> CounterpartSearch<'a> {
-    fn new(judged: &'a JudgedPages, config: &Config, options: &TransferOptions) -> CounterpartSearch<'a> {
+    pub(super) fn new(judged: &'a JudgedPages, config: &Config, options: &TransferOptions) -> CounterpartSearch<'a> {
         let mut scratch = NgramScratch::default();
         let (mut fingerprints, mut bands) = (Vec::new(), Vec::new());
         for n in ngrams::LENGTHS {
@@ -247,29 +261,8 @@ impl<'a> CounterpartSearch<'a> {
     fn compare(&self, other: &OtherPage, number: u32, near_fingerprints: u8) -> Option<Counterpart> {
         let judged = &self.judged.pages[number as usize];
         let same_url = other.key.as_deref().is_some_and(|key| self.judged.with_url(key).contains(&number));
-        let distance = judged.fingerprint.zip(other.fingerprint).map(|(a, b)| (a ^ b).count_ones());
-        let (mut similarity, mut near_sets) = (None, 0u8);
-        if let Some(tokens) = &judged.tokens {
-            let is_long = tokens.len() >= self.min_tokens && other.tokens.len() >= self.min_tokens;
-            let exact = |n: usize| match is_long || *tokens == other.tokens {
-                true => ngrams::similarity(tokens, &other.tokens, n),
-                // Short pages are the same only if they are the same.
-                false => 0.0,
-            };
-            let is_few = tokens.len().min(other.tokens.len()) < FEW;
-            let deciding = if is_few { DECIDING_OF_FEW } else { DECIDING };
-            for n in ngrams::LENGTHS {
-                let found = exact(n);
-                near_sets |= u8::from(found >= self.threshold) << (n - 1);
-                if n == deciding {
-                    similarity = Some(found);
-                }
-            }
-        }
-        let is_near = match similarity {
-            Some(similarity) => similarity >= self.threshold,
-            None => distance.is_some_and(|distance| distance <= self.radius),
-        };
+        let Likeness { distance, similarity, near_sets, is_near } =
+            self.likeness(judged, &other.tokens, other.fingerprint);
         let way = match (same_url, is_near) {
             (true, true) => Some(Way::Both),
             (true, false) => Some(Way::Url),
@@ -287,5 +280,62 @@ impl<'a> CounterpartSearch<'a> {
             near_fingerprints,
             near_sets,
         })
+    }
+
+    /// How a judged page is like a page with these words and this fingerprint.
+    fn likeness(&self, judged: &JudgedPage, others: &[Token], fingerprint: Option<u64>) -> Likeness {
+        let distance = judged.fingerprint.zip(fingerprint).map(|(a, b)| (a ^ b).count_ones());
+        let (mut similarity, mut near_sets) = (None, 0u8);
+        if let Some(tokens) = judged.tokens.as_deref() {
+            let is_long = tokens.len() >= self.min_tokens && others.len() >= self.min_tokens;
+            let exact = |n: usize| match is_long || tokens == others {
+                true => ngrams::similarity(tokens, others, n),
+                // Short pages are the same only if they are the same.
+                false => 0.0,
+            };
+            let is_few = tokens.len().min(others.len()) < FEW;
+            let deciding = if is_few { DECIDING_OF_FEW } else { DECIDING };
+            for n in ngrams::LENGTHS {
+                let found = exact(n);
+                near_sets |= u8::from(found >= self.threshold) << (n - 1);
+                if n == deciding {
+                    similarity = Some(found);
+                }
+            }
+        }
+        let is_near = match similarity {
+            Some(similarity) => similarity >= self.threshold,
+            None => distance.is_some_and(|distance| distance <= self.radius),
+        };
+        Likeness { distance, similarity, near_sets, is_near }
+    }
+
+    /// How two judged pages are alike.
+    pub(super) fn likeness_of(&self, left: u32, right: u32) -> Likeness {
+        let [left, right] = [left, right].map(|number| &self.judged.pages[number as usize]);
+        self.likeness(left, right.tokens.as_deref().unwrap_or_default(), right.fingerprint)
+    }
+
+    /// Pairs of judged pages that are near-duplicates, each once, ascending.
+    pub(super) fn near_judged(&self) -> Vec<(u32, u32)> {
+        let tables = self.tables();
+        let near_some = |some: &[JudgedPage]| {
+            let row = |page: &JudgedPage| OtherPage {
+                id: page.id.clone(),
+                url: None,
+                key: None,
+                fingerprint: page.fingerprint,
+                tokens: page.tokens.clone().unwrap_or_default(),
+            };
+            let rows: Vec<OtherPage> = some.iter().map(row).collect();
+            let found = self.counterparts(&rows, &tables, &mut NgramScratch::default()).into_iter();
+            let near = found.filter(|row| row.way.is_some());
+            let pairs = near.filter_map(|row| Some((self.judged.number(&row.id)?, row.judged)));
+            pairs.filter(|(left, right)| left < right).collect::<Vec<(u32, u32)>>()
+        };
+        let batches = self.judged.pages.par_chunks(BATCH);
+        let mut pairs: Vec<(u32, u32)> = batches.flat_map_iter(near_some).collect();
+        pairs.sort_unstable();
+        pairs
     }
 }

@@ -5,6 +5,7 @@
 //! fingerprints within a distance, or with a band of min-values in common are compared exactly; from a threshold
 //! on they are near-duplicates. B is read once; the judged pages of A stay in memory.
 
+mod contradictions;
 mod counterparts;
 mod judged;
 mod ngrams;
@@ -13,7 +14,9 @@ pub mod qrels;
 mod side;
 pub mod urls;
 
+pub use contradictions::Contradiction;
 pub use output::{Claim, Conflict, NgramFound, NgramRow, Report};
+pub use urls::DomainRule;
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +29,7 @@ use crate::names::named;
 use crate::observe::Observer;
 use crate::report::files;
 use crate::work_dir::WorkDir;
-use counterparts::Counterparts;
+use counterparts::{CounterpartSearch, Counterparts};
 use judged::JudgedPages;
 use qrels::Judgment;
 use side::Side;
@@ -55,6 +58,8 @@ pub struct TransferOptions {
     pub all_near: bool,
     /// Which judgment counts where several differ.
     pub on_conflict: OnConflict,
+    /// What shared URLs are counted by in the report.
+    pub domains: DomainRule,
     /// Write into a directory that holds other things.
     pub force: bool,
     /// Worker threads.
@@ -80,6 +85,7 @@ impl TransferOptions {
             verified_only: false,
             all_near: false,
             on_conflict: OnConflict::Nearest,
+            domains: DomainRule::default(),
             force: false,
             threads: RunOptions::default_threads(),
         }
@@ -183,8 +189,9 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
     let config = side::with_frames(config, [&from, &to], options.threads, observer)?;
     let judged = JudgedPages::read(&from, &judgments, &config, options, observer)?;
     check_missing(&judged, &judgments, options)?;
-    let found = Counterparts::find(&judged, &to, &config, options, observer)?;
-    let report = output::write(&judgments, &judged, &found, options, work.path())?;
+    let search = CounterpartSearch::new(&judged, &config, options);
+    let found = Counterparts::find(&search, &to, &config, options, observer)?;
+    let report = output::write(&judgments, &search, &found, options, work.path())?;
     work.publish()?;
     Ok(report)
 }

@@ -7,11 +7,13 @@ use askama::Template;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
+use crate::names::Named;
 use crate::report::plots::chart::{Scale, Series};
 use crate::report::plots::figures::{Figure, figure};
 use crate::report::table::{Cell, ColumnType, TableWriter};
 use crate::report::{files, render};
-use crate::transfer::counterparts::Counterparts;
+use crate::transfer::contradictions::contradictions;
+use crate::transfer::counterparts::{CounterpartSearch, Counterparts};
 use crate::transfer::judged::JudgedPages;
 use crate::transfer::ngrams::COUNT;
 use crate::transfer::qrels::{self, Judgment};
@@ -51,9 +53,13 @@ pub struct Report {
     pub conflicts: u64,
     /// What was done about them.
     pub conflict_rule: &'static str,
+    /// Pairs of judged pages with different grades for a topic that are near-duplicates, or were carried to the same page.
+    pub contradictions: u64,
     /// Pages of the second corpus whose URL the first has, too.
     pub shared_urls: u64,
-    /// The sites with most of them.
+    /// What those are counted by: `host` or `registrable`.
+    pub domains: &'static str,
+    /// The domains with most of them.
     pub shared_sites: Vec<(String, u64)>,
     /// By length of word n-grams; empty where only fingerprints were at hand.
     pub ngrams: Vec<NgramRow>,
@@ -125,10 +131,10 @@ const MAPPING: [(&str, ColumnType); 8] = [
 ];
 
 /// The files of the result, in the order in which they are put into place; the last one makes it complete.
-pub(super) const FILES: [&str; 5] =
-    [files::QRELS, files::MAPPING.parquet, files::CONFLICTS, files::REPORT, files::SUMMARY];
+pub(super) const FILES: [&str; 6] =
+    [files::QRELS, files::MAPPING.parquet, files::CONFLICTS, files::CONTRADICTIONS, files::REPORT, files::SUMMARY];
 
-/// Sites that are listed.
+/// Domains that are listed.
 const LISTED: usize = 20;
 
 impl OnConflict {
@@ -159,11 +165,12 @@ impl OnConflict {
 /// Writes everything into `directory`.
 pub(super) fn write(
     judgments: &[Judgment],
-    judged: &JudgedPages,
+    search: &CounterpartSearch<'_>,
     found: &Counterparts,
     options: &TransferOptions,
     directory: &Path,
 ) -> Result<Report> {
+    let judged = search.judged;
     let mut counterparts: Vec<&Counterpart> = found.rows.iter().filter(|row| row.way.is_some()).collect();
     counterparts.sort_by(|a, b| (a.judged, &a.id).cmp(&(b.judged, &b.id)));
     let nearest = nearest(&counterparts);
@@ -225,9 +232,13 @@ pub(super) fn write(
     qrels::write(&directory.join(files::QRELS), carried.iter().copied())?;
     let lines: String = conflicts.iter().map(render::json_line).collect::<Result<_>>()?;
     render::write(&directory.join(files::CONFLICTS), lines)?;
+    let contradictions = contradictions(judgments, &conflicts, search);
+    let lines: String = contradictions.iter().map(render::json_line).collect::<Result<_>>()?;
+    render::write(&directory.join(files::CONTRADICTIONS), lines)?;
 
-    let report =
-        report(judgments, judged, found, options, (carried.len() as u64, of_page.len() as u64), conflicts.len());
+    let carried = (carried.len() as u64, of_page.len() as u64);
+    let disagreements = (conflicts.len() as u64, contradictions.len() as u64);
+    let report = report(judgments, judged, found, options, carried, disagreements);
     write_report(&report, options, directory)?;
     Ok(report)
 }
@@ -276,7 +287,7 @@ fn report(
     found: &Counterparts,
     options: &TransferOptions,
     (carried_judgments, carried_pages): (u64, u64),
-    conflicts: usize,
+    (conflicts, contradictions): (u64, u64),
 ) -> Report {
     let pages = |wanted: &dyn Fn(&Counterpart) -> bool| -> BTreeSet<u32> {
         found.rows.iter().filter(|row| wanted(row)).map(|row| row.judged).collect()
@@ -322,9 +333,11 @@ fn report(
         near: near.len() as u64,
         carried_pages,
         carried_judgments,
-        conflicts: conflicts as u64,
+        conflicts,
         conflict_rule: options.on_conflict.rule(),
+        contradictions,
         shared_urls: found.shared_urls,
+        domains: options.domains.name(),
         shared_sites,
         ngrams: if found.has_texts { ngrams.collect() } else { Vec::new() },
     }

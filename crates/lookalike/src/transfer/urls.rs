@@ -2,16 +2,52 @@
 
 use url::Url;
 
+use crate::names::named;
+use crate::text::site::SiteRule;
+
+named! {
+    /// What URLs are counted by.
+    pub enum DomainRule default Host {
+        /// The whole host without www.: en.wikipedia.org
+        Host = "host",
+        /// The registrable domain, by the public suffix list: wikipedia.org
+        Registrable = "registrable",
+    }
+}
+
+impl DomainRule {
+    /// The domain of `url`, or none where it has no host.
+    #[must_use]
+    pub fn domain(self, url: &str) -> Option<String> {
+        match self {
+            DomainRule::Registrable => SiteRule::Registrable.site(url),
+            DomainRule::Host => {
+                let host = parsed(url)?.host_str().map(plain_host)?;
+                (!host.is_empty()).then_some(host)
+            }
+        }
+    }
+}
+
+/// A URL, perhaps without its scheme.
+fn parsed(url: &str) -> Option<Url> {
+    // `example.org:8080/x` parses, with the host as its scheme.
+    let whole = Url::parse(url).ok().filter(Url::has_host);
+    whole.or_else(|| Url::parse(&format!("http://{url}")).ok())
+}
+
+/// A host in lower case, without `www.`.
+fn plain_host(host: &str) -> String {
+    let host = host.trim_end_matches('.').to_lowercase();
+    host.strip_prefix("www.").map(str::to_owned).unwrap_or(host)
+}
+
 /// A URL without what makes no difference: scheme, `www.`, default port, fragment, a slash or `index.html` at the
 /// end, upper case in the host.
 #[must_use]
 pub fn normalized(url: &str) -> Option<String> {
-    let parsed = Url::parse(url).ok().filter(Url::has_host);
-    let Some(parsed) = parsed.or_else(|| Url::parse(&format!("http://{url}")).ok()) else {
-        return Some(path(url));
-    };
-    let host = parsed.host_str()?.trim_end_matches('.').to_lowercase();
-    let host = host.strip_prefix("www.").unwrap_or(&host);
+    let Some(parsed) = parsed(url) else { return Some(path(url)) };
+    let host = plain_host(parsed.host_str()?);
     let port = parsed.port().filter(|port| *port != 80 && *port != 443);
     let port = port.map_or_else(String::new, |port| format!(":{port}"));
     let query = parsed.query().filter(|query| !query.is_empty()).map_or_else(String::new, |query| format!("?{query}"));
@@ -30,6 +66,20 @@ pub(super) fn path(path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn domains_are_hosts_or_registrable() {
+        for (url, host, registrable) in [
+            ("http://en.wikipedia.org/wiki/Web", "en.wikipedia.org", "wikipedia.org"),
+            ("https://WWW.Example.co.uk:8080/a", "example.co.uk", "example.co.uk"),
+            ("news.bbc.co.uk/a", "news.bbc.co.uk", "bbc.co.uk"),
+            ("http://10.1.2.3/x", "10.1.2.3", "10.1.2.3"),
+        ] {
+            assert_eq!(DomainRule::Host.domain(url).as_deref(), Some(host));
+            assert_eq!(DomainRule::Registrable.domain(url).as_deref(), Some(registrable));
+        }
+        assert_eq!(DomainRule::Host.domain("mailto:someone"), None);
+    }
 
     #[test]
     fn what_makes_no_difference_is_dropped() {

@@ -24,6 +24,9 @@ pub struct DesignEstimate {
     pub time: Duration,
 }
 
+/// Bits of the fingerprints of an index, for which bytes and times are estimated.
+pub const INDEXED_BITS: u32 = 64;
+
 /// Time of a probe that finds nothing: the directory and the first rows are not in the cache.
 const PROBE_NANOSECONDS: f64 = 300.0;
 /// Time of comparing a row that is not in the cache. Both are from `lookalike-bench hamming`, 20 and 50 million rows.
@@ -75,14 +78,15 @@ fn shortest_choice(bits: u32, blocks: u32, chosen: u32) -> u32 {
 /// The dual: the largest prefix that at most `tables` tables can have.
 #[must_use]
 pub fn largest_prefix(bits: u32, radius: u32, tables: u64) -> Option<(u32, Vec<u32>)> {
+    let mut known = HashMap::new();
     (1..=bits).rev().find_map(|prefix| {
-        let (needed, levels) = fewest_tables(bits, radius, prefix)?;
+        let (needed, levels) = fewest(bits, radius, prefix, &mut known)?;
         (needed <= tables).then_some((prefix, levels))
     })
 }
 
 impl DesignEstimate {
-    /// What `design` costs with `rows` different fingerprints.
+    /// What `design` costs with `rows` different fingerprints. Bytes and time are those of rows of [`INDEXED_BITS`] bits.
     #[must_use]
     pub fn new(design: Design, rows: u64) -> DesignEstimate {
         let (mut rows_per_probe, mut rows_per_query, mut bytes, mut time) = (0f64, 0f64, 0, 0f64);
@@ -112,12 +116,12 @@ pub struct Budget {
     pub tables: Option<u64>,
 }
 
-/// Designs for `rows` fingerprints of 64 bits, from small to large, which is from slow to fast: none is both larger and
-/// slower than another.
+/// Designs for `rows` fingerprints of `bits` bits, from small to large, which is from slow to fast: none is both larger
+/// and slower than another.
 ///
 /// # Errors
 /// When the radius is beyond what tables serve.
-pub fn designs(rows: u64, radius: u32) -> Result<Vec<DesignEstimate>> {
+pub fn designs(bits: u32, rows: u64, radius: u32) -> Result<Vec<DesignEstimate>> {
     if radius > MOST_RADIUS {
         return Err(Error::invalid("radius", radius, format!("must be between 0 and {MOST_RADIUS} differing bits")));
     }
@@ -133,7 +137,7 @@ pub fn designs(rows: u64, radius: u32) -> Result<Vec<DesignEstimate>> {
     }
     let mut estimates: Vec<DesignEstimate> = cuts
         .into_iter()
-        .filter_map(|cut| Design::new(64, radius, cut).ok())
+        .filter_map(|cut| Design::new(bits, radius, cut).ok())
         .map(|design| DesignEstimate::new(design, rows))
         .collect();
     estimates.sort_by(|a, b| a.bytes.cmp(&b.bytes).then(a.time.cmp(&b.time)));
@@ -151,8 +155,8 @@ pub fn designs(rows: u64, radius: u32) -> Result<Vec<DesignEstimate>> {
 ///
 /// # Errors
 /// When nothing meets the budget.
-pub fn choose(rows: u64, radius: u32, budget: Budget) -> Result<DesignEstimate> {
-    let designs = designs(rows, radius)?;
+pub fn choose(bits: u32, rows: u64, radius: u32, budget: Budget) -> Result<DesignEstimate> {
+    let designs = designs(bits, rows, radius)?;
     let fits = |estimate: &&DesignEstimate| {
         budget.memory_bytes.is_none_or(|most| estimate.bytes <= most)
             && budget.tables.is_none_or(|most| estimate.design.tables().len() as u64 <= most)
@@ -191,7 +195,44 @@ mod tests {
         assert_eq!([16, 25, 28, 31, 33].map(tables), [4, 10, 16, 20, 35]);
         assert_eq!(fewest_tables(64, 3, 28).unwrap().1, [4, 4]);
         assert_eq!(fewest_tables(64, 0, 64).unwrap().0, 1);
-        assert!(fewest_tables(64, 3, 65).is_none());
+        assert!(fewest_tables(64, 3, 61).is_some() && fewest_tables(64, 3, 62).is_none());
+    }
+
+    /// X(f, k, d) as §3.1.2 writes it, in fractions of bits.
+    fn by_the_paper(bits: f64, radius: u32, rows: f64) -> f64 {
+        if bits <= rows {
+            return 1.0;
+        }
+        let blocks = (radius + 1..=radius + 24).filter(|&blocks| bits / f64::from(blocks) >= 1.0);
+        let ways = blocks.map(|blocks| {
+            let rest = bits * f64::from(radius) / f64::from(blocks);
+            binomial(blocks, radius) as f64 * by_the_paper(rest, radius, rows)
+        });
+        ways.fold(f64::INFINITY, f64::min)
+    }
+
+    #[test]
+    fn other_numbers_of_bits_follow_the_same_recurrence() {
+        // Where blocks divide the bits, whole bits and fractions are the same.
+        for (bits, radius, prefix) in [(128, 3, 32), (32, 3, 8), (64, 1, 32), (96, 2, 32), (256, 3, 64), (128, 3, 56)] {
+            let tables = fewest_tables(bits, radius, prefix).unwrap().0;
+            let expected = by_the_paper(f64::from(bits), radius, f64::from(bits - prefix));
+            assert!((tables as f64 - expected).abs() < 1e-9, "{bits} {prefix}: {tables} {expected}");
+        }
+        for bits in [32, 64, 128, 256] {
+            for tables in [4, 10, 16, 20, 35, 100] {
+                let (prefix, levels) = largest_prefix(bits, 3, tables).unwrap();
+                let design = Design::new(bits, 3, Cut::Blocks(levels)).unwrap();
+                assert!(
+                    design.tables().len() as u64 <= tables && design.shortest_prefix() >= prefix,
+                    "{bits} {tables}"
+                );
+                assert!(fewest_tables(bits, 3, prefix + 1).is_none_or(|(more, _)| more > tables));
+            }
+            for estimate in designs(bits, 1_000_000, 3).unwrap() {
+                assert!(estimate.design.bits() == bits && estimate.bytes > 0);
+            }
+        }
     }
 
     #[test]
@@ -233,18 +274,18 @@ mod tests {
 
     #[test]
     fn budgets_are_met_or_refused() {
-        let chosen = choose(50_000_000, 3, Budget::default()).unwrap();
+        let chosen = choose(64, 50_000_000, 3, Budget::default()).unwrap();
         assert_eq!(chosen.design.cut(), &Cut::Blocks(vec![4]));
-        let small = choose(50_000_000, 3, Budget { memory_bytes: Some(600_000_000), ..Budget::default() }).unwrap();
+        let small = choose(64, 50_000_000, 3, Budget { memory_bytes: Some(600_000_000), ..Budget::default() }).unwrap();
         assert!(small.bytes <= 600_000_000 && small.time > chosen.time);
         let quick = Budget { latency: Some(chosen.time), ..Budget::default() };
-        assert!(choose(50_000_000, 3, quick).unwrap().time <= chosen.time);
+        assert!(choose(64, 50_000_000, 3, quick).unwrap().time <= chosen.time);
         let none = Budget { memory_bytes: Some(1000), ..Budget::default() };
-        assert!(choose(50_000_000, 3, none).unwrap_err().to_string().contains("smallest"));
-        assert!(choose(1000, MOST_RADIUS + 1, Budget::default()).is_err());
+        assert!(choose(64, 50_000_000, 3, none).unwrap_err().to_string().contains("smallest"));
+        assert!(choose(64, 1000, MOST_RADIUS + 1, Budget::default()).is_err());
         for radius in 0..=MOST_RADIUS {
             for rows in [0, 1, 1000, 1 << 34] {
-                assert!(choose(rows, radius, Budget::default()).unwrap().design.gap().is_none());
+                assert!(choose(64, rows, radius, Budget::default()).unwrap().design.gap().is_none());
             }
         }
     }

@@ -13,7 +13,7 @@ use crate::index::segment::file::SegmentWriter;
 use crate::index::segment::huffman;
 use crate::index::segment::ids::{Id, IdKind, PendingIds};
 use crate::index::segment::packed::{PackedShape, PackedWriter};
-use crate::index::segment::{SegmentMeta, SortedKeys, TableCodec};
+use crate::index::segment::{SegmentMeta, SortedKeys, TableCodec, TableFormat};
 use crate::plan::design::Design;
 use crate::spill::{Fixed, Scratch, Spill};
 
@@ -68,7 +68,7 @@ impl SegmentBuilder {
     pub(crate) fn finish<W: Write>(
         self,
         config: u64,
-        codec: TableCodec,
+        format: TableFormat,
         choose: impl FnOnce(u64) -> Result<Design>,
         out: W,
         path: &Path,
@@ -91,13 +91,13 @@ impl SegmentBuilder {
         let (mut shapes, mut buffers) = (Vec::new(), SortBuffers::default());
         for (number, table) in design.tables().iter().enumerate() {
             if number == 0 {
-                shapes.extend(write_table(codec, number, fingerprints, table.prefix, &keys, &mut out)?);
+                shapes.extend(write_table(format, number, fingerprints, table.prefix, &keys, &mut out)?);
                 continue;
             }
             let mut sorter = Sorter::new(&directory, "keys", memory_bytes / 2, buffers);
             keys.visit(&mut |keys| keys.iter().try_for_each(|&key| sorter.push(table.permute(key))))?;
             let sorted = sorter.finish()?;
-            shapes.extend(write_table(codec, number, fingerprints, table.prefix, &sorted, &mut out)?);
+            shapes.extend(write_table(format, number, fingerprints, table.prefix, &sorted, &mut out)?);
             buffers = sorted.into_buffers();
         }
         let deleted_width = write_deleted(&deleted, kind, &directory, &mut out)?;
@@ -105,7 +105,12 @@ impl SegmentBuilder {
             config: format!("{config:016x}"),
             radius: design.radius(),
             cut: design.cut().clone(),
-            codec,
+            codec: format.codec,
+            huffman_block: if format.codec == TableCodec::Huffman {
+                format.huffman_block
+            } else {
+                huffman::DEFAULT_BLOCK
+            },
             ids: kind,
             id_width,
             rows,
@@ -119,18 +124,18 @@ impl SegmentBuilder {
 }
 
 fn write_table<W: Write>(
-    codec: TableCodec,
+    format: TableFormat,
     number: usize,
     rows: u64,
     prefix: u32,
     keys: &impl SortedKeys,
     out: &mut SegmentWriter<W>,
 ) -> Result<Option<PackedShape>> {
-    let shape = match codec {
+    let shape = match format.codec {
         TableCodec::Raw => PackedShape::raw(rows, prefix),
         TableCodec::EliasFano => PackedShape::elias_fano(rows, prefix),
         TableCodec::Huffman => {
-            huffman::write(number, keys, out)?;
+            huffman::write(number, keys, format.huffman_block, out)?;
             return Ok(None);
         }
     };

@@ -27,9 +27,9 @@ pub(super) fn design(config: &IndexConfig, rows: u64, memory_bytes: u64) -> Resu
     }
     let budget = Budget { memory_bytes: Some(memory_bytes), ..Budget::default() };
     // A tight limit is on building; tables that are larger are still read from disk.
-    planner::choose(rows, config.radius, budget)
+    planner::choose(planner::INDEXED_BITS, rows, config.radius, budget)
         .or_else(|_| {
-            let smallest = planner::designs(rows, config.radius)?.into_iter().next();
+            let smallest = planner::designs(planner::INDEXED_BITS, rows, config.radius)?.into_iter().next();
             smallest.ok_or_else(|| Error::internal(format!("no table design serves radius {}", config.radius)))
         })
         .map(|estimate| estimate.design)
@@ -96,7 +96,7 @@ impl<'i> SegmentBuilders<'i> {
             let aside = directory.0.join(&name);
             let file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
             let out = BufWriter::with_capacity(1 << 20, file);
-            let (out, _) = builder.finish(index.config.hash(), index.config.codec, choose, out, &aside)?;
+            let (out, _) = builder.finish(index.config.hash(), index.config.table_format(), choose, out, &aside)?;
             let file = out.into_inner().map_err(|error| Error::io(&aside, "write")(error.into_error()))?;
             file.sync_all().map_err(Error::io(&aside, "write"))?;
             let path = index.directory.join(&name);

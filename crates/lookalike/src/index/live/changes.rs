@@ -10,7 +10,7 @@ use crate::index::live::Index;
 use crate::index::live::bulk::design;
 use crate::index::live::state::{IndexState, Tail};
 use crate::index::segment::ids::{Id, IdKind};
-use crate::index::segment::{Segment, TableCodec};
+use crate::index::segment::{Segment, TableCodec, TableFormat};
 
 /// Rows of a tail at the most: they are compared one by one.
 const TAIL_ROWS: usize = 256;
@@ -112,7 +112,8 @@ impl Index {
     /// A segment in memory, with changes up to the one with the number `last`.
     pub(super) fn finish_in_memory(&self, builder: SegmentBuilder, last: u64) -> Result<Segment> {
         let choose = |rows: u64| design(&self.config, rows, self.memory_bytes);
-        let (bytes, _) = builder.finish(self.config.hash(), TableCodec::Raw, choose, Vec::new(), Path::new(""))?;
+        let format = TableFormat { codec: TableCodec::Raw, ..self.config.table_format() };
+        let (bytes, _) = builder.finish(self.config.hash(), format, choose, Vec::new(), Path::new(""))?;
         let mut segment = Segment::in_memory(bytes)?;
         segment.last = last;
         Ok(segment)

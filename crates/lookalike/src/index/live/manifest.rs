@@ -12,8 +12,10 @@ use crate::error::{Error, Result};
 use crate::index::live::frames::is_frames;
 use crate::index::live::state::StoreState;
 use crate::index::live::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
-use crate::index::segment::TableCodec;
+use crate::index::segment::huffman::check_block;
 use crate::index::segment::ids::IdKind;
+use crate::index::segment::{TableCodec, TableFormat, default_huffman_block, is_default_huffman_block};
+use crate::names::Named;
 use crate::plan::design::{Cut, Design, MOST_RADIUS};
 
 /// A manifest that is being written.
@@ -48,6 +50,9 @@ pub struct IndexConfig {
     pub cut: Option<Cut>,
     /// How tables are stored.
     pub codec: TableCodec,
+    /// Bytes of a block of the codec `huffman`: a power of two from 256 to 65,536; 1024 in the paper.
+    #[serde(default = "default_huffman_block", skip_serializing_if = "is_default_huffman_block")]
+    pub huffman_block: u32,
     /// Estimated similarity from which a stored page that is near by its fingerprint is a near-duplicate.
     #[serde(default = "default_threshold")]
     pub threshold: f64,
@@ -79,6 +84,7 @@ impl IndexConfig {
             radius,
             cut: None,
             codec: TableCodec::EliasFano,
+            huffman_block: default_huffman_block(),
             threshold: IndexConfig::THRESHOLD,
             segment_hash: None,
         }
@@ -115,10 +121,22 @@ impl IndexConfig {
         if let FingerprintOrigin::Pages(pages) = &self.fingerprints {
             pages.check()?;
         }
+        check_block(self.huffman_block)
+            .map_err(|expected| Error::invalid("huffman_block", self.huffman_block, expected))?;
+        if self.codec != TableCodec::Huffman && !is_default_huffman_block(&self.huffman_block) {
+            let reason =
+                format!("only the codec huffman has blocks, not {}; set `codec` to huffman", self.codec.name());
+            return Err(Error::conflict("huffman_block", reason));
+        }
         if let Some(cut) = &self.cut {
             Design::new(64, self.radius, cut.clone()).map_err(|reason| Error::invalid("design", cut, reason))?;
         }
         Ok(())
+    }
+
+    /// How tables are written.
+    pub(crate) fn table_format(&self) -> TableFormat {
+        TableFormat { codec: self.codec, huffman_block: self.huffman_block }
     }
 
     /// Stands for what the fingerprints mean: segments with another one are not mixed in. The same on

@@ -13,11 +13,23 @@ use crate::index::live::state::IndexState;
 use crate::index::segment::ids::Id;
 use crate::index::segment::packed::ProbeScratch;
 use crate::index::segment::{Hit, Segment};
+use crate::names::named;
 use crate::plan::design::MOST_RADIUS;
+
+named! {
+    /// Where batches and joins find what is near: both find the same.
+    pub enum TablesOver {
+        /// In tables over the queries; all stored rows are streamed past them
+        Queries = "queries",
+        /// In the stored tables, which are probed for each query
+        Rows = "rows",
+    }
+}
 
 /// Answers queries about what an index held when this was made. Cheap to make; each thread has its own.
 pub struct IndexReader {
     state: Arc<IndexState>,
+    tables_over: Option<TablesOver>,
     scratch: ProbeScratch,
     hits: Vec<Hit>,
     near: Vec<NearFingerprint>,
@@ -62,11 +74,24 @@ impl Index {
     /// What is there now, for queries; does not change when rows come or go.
     #[must_use]
     pub fn reader(&self) -> IndexReader {
-        IndexReader { state: self.state(), scratch: ProbeScratch::default(), hits: Vec::new(), near: Vec::new() }
+        IndexReader {
+            state: self.state(),
+            tables_over: None,
+            scratch: ProbeScratch::default(),
+            hits: Vec::new(),
+            near: Vec::new(),
+        }
     }
 }
 
 impl IndexReader {
+    /// The same reader, whose batches and joins use these tables; without it, what suits each segment.
+    #[must_use]
+    pub fn with_tables_over(mut self, tables: TablesOver) -> IndexReader {
+        self.tables_over = Some(tables);
+        self
+    }
+
     /// All rows within `radius` of `fingerprint`: how many, and the first `limit`.
     ///
     /// # Errors
@@ -259,7 +284,7 @@ impl IndexReader {
     /// Pairs of a query and a stored fingerprint within `radius`, sorted, each once.
     ///
     /// # Errors
-    /// When a segment is damaged, or the radius is too large.
+    /// When a segment is damaged, or the radius is too large: beyond the stored tables, if only those are to be used.
     pub fn batch(&self, queries: &[u64], radius: u32) -> Result<Vec<(u64, u64)>> {
         let mut queries = queries.to_vec();
         queries.par_sort_unstable();
@@ -336,17 +361,20 @@ impl IndexReader {
 
     /// Compares `queries`, at most a chunk, with everything stored. Few queries are looked up in the tables of a
     /// segment, in the order of each; for many, or a radius beyond its tables, tables are made over the queries and
-    /// the stored fingerprints are streamed past them (Manku et al. 2007, §3.3).
+    /// the stored fingerprints are streamed past them (Manku et al. 2007, §3.3), unless the reader says which. Rows that
+    /// are in no table yet are always streamed.
     fn join_stored(&self, queries: &[u64], radius: u32, pairs: &mut Vec<(u64, u64)>) -> Result<()> {
         check_radius(radius)?;
         let is_scanned = |number: usize| {
             let segment = self.state.segments.get(number);
-            segment.is_none_or(|segment| {
-                radius > segment.design.radius() || queries.len() as u64 > segment.meta.fingerprints
+            segment.is_none_or(|segment| match self.tables_over {
+                Some(tables) => tables == TablesOver::Queries,
+                None => radius > segment.design.radius() || queries.len() as u64 > segment.meta.fingerprints,
             })
         };
         for (number, segment) in self.state.segments.iter().enumerate() {
             if !is_scanned(number) {
+                check_served(segment, radius)?;
                 pairs.extend(segment.near_many(queries, radius)?);
             }
         }
@@ -373,7 +401,7 @@ fn check_served(segment: &Segment, radius: u32) -> Result<()> {
     if radius <= segment.design.radius() {
         return Ok(());
     }
-    let design = planner::choose(segment.meta.fingerprints, radius, Budget::default())?.design;
+    let design = planner::choose(planner::INDEXED_BITS, segment.meta.fingerprints, radius, Budget::default())?.design;
     let expected = format!(
         "must be at most {}, as the tables of {} serve no more; build the index again with `radius` {radius} (which would take the design {}, {} tables)",
         segment.design.radius(),

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use crate::error::Result;
 use crate::index::live::Index;
+use crate::index::live::state::IndexState;
 use crate::names::Named;
 
 /// Parts of the space of fingerprints that are counted: by the first bits.
@@ -23,9 +24,10 @@ pub struct IndexStats {
     pub id_bytes: u64,
     /// Segments.
     pub segments: Vec<SegmentStats>,
-    /// How many neighbours in table 0 differ first in bit 0, 1, … 63, counted from the lowest.
+    /// How many neighbours in table 0 differ first in bit 0, 1, … 63, counted from the lowest. Equal fingerprints are
+    /// one there, as they differ in none.
     pub leading_bits: Vec<u64>,
-    /// Different fingerprints in each 1/128 of the space.
+    /// Rows in each 1/128 of the space: a fingerprint counts once for every row that has it.
     pub parts: Vec<u64>,
     /// What could not be opened.
     pub damaged: Vec<String>,
@@ -67,6 +69,29 @@ pub(crate) struct Tiers {
     pub(crate) segment_bytes: u64,
 }
 
+/// The part of the space that a fingerprint is in.
+fn part_of(fingerprint: u64) -> usize {
+    usize::try_from(fingerprint >> (64 - SPACE_BITS)).expect("the first bits")
+}
+
+/// Rows of the fingerprint at `row` of segment `number` that are not deleted.
+fn live_rows(state: &IndexState, number: usize, row: u32, fingerprint: u64) -> Result<u64> {
+    let segment = &state.segments[number];
+    let has_deleted = state.has_deleted(number, fingerprint);
+    if segment.meta.rows == segment.meta.fingerprints && !has_deleted {
+        return Ok(1);
+    }
+    let positions = segment.positions_of(row)?;
+    if !has_deleted {
+        return Ok(positions.end - positions.start);
+    }
+    let mut live = 0;
+    for position in positions {
+        live += u64::from(!state.is_deleted(number, fingerprint, &segment.id(position)?));
+    }
+    Ok(live)
+}
+
 impl Index {
     /// Where the rows are; costs nothing.
     pub(crate) fn tiers(&self) -> Tiers {
@@ -104,7 +129,7 @@ impl Index {
             parts: vec![0; SPACE_PARTS],
             damaged: state.damaged.clone(),
         };
-        for segment in &state.segments {
+        for (number, segment) in state.segments.iter().enumerate() {
             let is_id =
                 |name: &str| name.starts_with("id") || name.starts_with("repeated") || name.starts_with("deleted");
             let id_bytes: u64 = segment.file().sections().filter(|(name, _)| is_id(name)).map(|(_, bytes)| bytes).sum();
@@ -130,8 +155,8 @@ impl Index {
                 let to = from.saturating_add(1 << 20).min(segment.fingerprints());
                 keys.clear();
                 segment.decode(from..to, &mut keys)?;
-                for &key in &keys {
-                    stats.parts[usize::try_from(key >> (64 - SPACE_BITS)).expect("the first bits")] += 1;
+                for (row, &key) in (from..).zip(&keys) {
+                    stats.parts[part_of(key)] += live_rows(state, number, row, key)?;
                     if let Some(place) = before.replace(key).and_then(|before: u64| (before ^ key).checked_ilog2()) {
                         stats.leading_bits[place as usize] += 1;
                     }
@@ -139,6 +164,7 @@ impl Index {
                 from = to;
             }
         }
+        state.tail.rows.iter().for_each(|(key, _)| stats.parts[part_of(*key)] += 1);
         Ok(stats)
     }
 

@@ -1,13 +1,13 @@
 //! A sorted table of keys as in Manku et al. (2007), §3.2.
 //!
-//! In: keys, ascending. Out: the rows near a query. Blocks of 1024 bytes: the first key of a block whole, then
+//! In: keys, ascending. Out: the rows near a query. Blocks of equal length, 1024 bytes in the paper: the first key of a block whole, then
 //! for each the place of the highest bit in which it differs from the one before, in a Huffman code of its own
 //! for each table, and the bits behind that place. The last key of every block stands apart, for an
 //! interpolation search.
 
 use std::collections::BinaryHeap;
 use std::io::Write;
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
 use crate::error::Result;
@@ -16,8 +16,10 @@ use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::index::segment::packed::BitWriter;
 use crate::kernel::word_at;
 
-/// Bytes of a block.
-const BLOCK: usize = 1024;
+/// Bytes of a block, as in the paper.
+pub(crate) const DEFAULT_BLOCK: u32 = 1024;
+/// The shortest and the longest block.
+const BLOCKS: RangeInclusive<u32> = 256..=65_536;
 /// Places of a differing bit.
 const SYMBOLS: usize = 64;
 /// The longest code.
@@ -74,8 +76,22 @@ fn codes(lengths: &[u8; SYMBOLS]) -> [(u64, u32); SYMBOLS] {
     codes
 }
 
-/// Writes a table.
-pub(crate) fn write<W: Write>(table: usize, keys: &impl SortedKeys, out: &mut SegmentWriter<W>) -> Result<()> {
+/// Fails if blocks cannot have this many bytes, with what they can have.
+pub(crate) fn check_block(bytes: u32) -> std::result::Result<(), String> {
+    if bytes.is_power_of_two() && BLOCKS.contains(&bytes) {
+        return Ok(());
+    }
+    Err(format!("must be a power of two from {} to {}", BLOCKS.start(), BLOCKS.end()))
+}
+
+/// Writes a table in blocks of `block_bytes`.
+pub(crate) fn write<W: Write>(
+    table: usize,
+    keys: &impl SortedKeys,
+    block_bytes: u32,
+    out: &mut SegmentWriter<W>,
+) -> Result<()> {
+    let block_bytes = block_bytes as usize;
     let mut counts = [0u64; SYMBOLS];
     let mut before = None;
     keys.visit(&mut |keys| {
@@ -95,7 +111,7 @@ pub(crate) fn write<W: Write>(table: usize, keys: &impl SortedKeys, out: &mut Se
     let mut end = |block: &mut BitWriter, last: u64| {
         last_keys.extend_from_slice(&last.to_le_bytes());
         block.finish();
-        block.bytes.resize(BLOCK, 0);
+        block.bytes.resize(block_bytes, 0);
         out.write(&block.bytes)?;
         block.bytes.clear();
         Ok::<(), crate::error::Error>(())
@@ -104,7 +120,7 @@ pub(crate) fn write<W: Write>(table: usize, keys: &impl SortedKeys, out: &mut Se
         let h = if row == 0 { 0 } else { place(before, key) };
         let (code, length) = codes[h as usize];
         let needed = (length + h) as usize;
-        if row == 0 || bits + needed > BLOCK * 8 {
+        if row == 0 || bits + needed > block_bytes * 8 {
             if row > 0 {
                 end(&mut block, before)?;
             }
@@ -142,20 +158,24 @@ pub(crate) struct HuffmanTable {
     /// Longer codes: code, length, symbol.
     long: Vec<(u64, u32, u8)>,
     blocks: u32,
+    block_bytes: usize,
     key: Section,
     first: Section,
     block: Section,
 }
 
 impl HuffmanTable {
-    pub(crate) fn open(file: &Arc<SegmentFile>, table: usize, rows: u32) -> Result<HuffmanTable> {
+    pub(crate) fn open(file: &Arc<SegmentFile>, table: usize, rows: u32, block_bytes: u32) -> Result<HuffmanTable> {
+        check_block(block_bytes)
+            .map_err(|reason| file.corrupt(format!("has Huffman blocks of {block_bytes} bytes, which {reason}")))?;
+        let block_bytes = block_bytes as usize;
         let section = |name: &str| file.section(&format!("{name}.{table}"));
         let (code, key, first, block) = (section("code"), section("key"), section("first"), section("block"));
         let blocks = key.len() / 8;
         let fits = code.len() == SYMBOLS
             && key.len() == blocks * 8
             && first.len() == (blocks + 1) * 4
-            && block.len() == blocks * BLOCK
+            && block.len() == blocks * block_bytes
             && first.number(blocks, 4)? == u64::from(rows);
         let Some(block_count) = u32::try_from(blocks).ok().filter(|_| fits) else {
             return Err(file.corrupt(format!("is damaged: the parts of table {table} do not fit together")));
@@ -176,7 +196,7 @@ impl HuffmanTable {
                 }
             }
         }
-        Ok(HuffmanTable { short, long, blocks: block_count, key, first, block })
+        Ok(HuffmanTable { short, long, blocks: block_count, block_bytes, key, first, block })
     }
 
     fn key_of(&self, block: u32) -> Result<u64> {
@@ -290,8 +310,8 @@ impl HuffmanTable {
 
     /// Visits the rows of a block while `visit` says to go on.
     fn decode_block(&self, block: u32, visit: &mut impl FnMut(u32, u64) -> bool) -> Result<()> {
-        let from = block as usize * BLOCK;
-        let bytes = self.block.bytes(from..from + BLOCK)?;
+        let from = block as usize * self.block_bytes;
+        let bytes = self.block.bytes(from..from + self.block_bytes)?;
         let rows = self.first_of(block)?..self.first_of(block + 1)?;
         let mut bits = BitReader { bytes, bit: 0 };
         let mut key = bits.take(64);
@@ -299,7 +319,7 @@ impl HuffmanTable {
             if !visit(row, key) {
                 break;
             }
-            if bits.bit >= BLOCK * 8 {
+            if bits.bit >= self.block_bytes * 8 {
                 break;
             }
             let symbol = self.symbol(&mut bits);

@@ -44,6 +44,24 @@ impl TableCodec {
     pub const ALL: [TableCodec; 3] = [TableCodec::Raw, TableCodec::Huffman, TableCodec::EliasFano];
 }
 
+/// How the tables of a segment are written.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TableFormat {
+    pub(crate) codec: TableCodec,
+    /// Bytes of a block of the code of the paper.
+    pub(crate) huffman_block: u32,
+}
+
+/// Bytes of a block where nothing else is said.
+pub(crate) fn default_huffman_block() -> u32 {
+    huffman::DEFAULT_BLOCK
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // as serde calls it
+pub(crate) fn is_default_huffman_block(bytes: &u32) -> bool {
+    *bytes == huffman::DEFAULT_BLOCK
+}
+
 /// What the footer of a segment says about it.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SegmentMeta {
@@ -51,6 +69,8 @@ pub(crate) struct SegmentMeta {
     pub(crate) radius: u32,
     pub(crate) cut: Cut,
     pub(crate) codec: TableCodec,
+    #[serde(default = "default_huffman_block", skip_serializing_if = "is_default_huffman_block")]
+    pub(crate) huffman_block: u32,
     pub(crate) ids: IdKind,
     pub(crate) id_width: usize,
     pub(crate) rows: u64,
@@ -123,7 +143,9 @@ impl Segment {
         let mut tables = Vec::new();
         for (number, shape) in design.tables().iter().enumerate() {
             let table = match (meta.codec, meta.shapes.get(number)) {
-                (TableCodec::Huffman, _) => SegmentTable::Huffman(HuffmanTable::open(&file, number, fingerprints)?),
+                (TableCodec::Huffman, _) => {
+                    SegmentTable::Huffman(HuffmanTable::open(&file, number, fingerprints, meta.huffman_block)?)
+                }
                 (_, Some(&packed)) => SegmentTable::Packed(PackedTable::open(&file, number, packed, fingerprints)?),
                 (_, None) => return Err(file.corrupt(format!("is damaged: table {number} is missing"))),
             };
