@@ -316,7 +316,7 @@ fn a_person_judges_a_result() {
         pairs.push((attribute("data-left").to_owned(), attribute("data-right").to_owned()));
     }
     assert_eq!(pairs.len(), 30);
-    assert!(page.contains("detected difference:"));
+    assert!(!page.contains("detected difference"), "nothing that primes whoever judges");
     // Whoever judges calls everything of the same name the same story.
     let name = |id: &str| id.rsplit('/').next().unwrap().to_owned();
     let lines: Vec<String> = pairs

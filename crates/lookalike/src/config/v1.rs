@@ -11,7 +11,7 @@ use crate::cluster::{ClusterMode, GroupConfig, Keep};
 use crate::config::{Config, ContentConfig, PairConfig, ReadConfig};
 use crate::error::{Error, Result};
 use crate::feature::chunk::ChunkPlan;
-use crate::method::DEFAULT_SEED;
+use crate::method::{DEFAULT_SEED, Method};
 use crate::plan::{Guess, Matching, Weights, Within};
 use crate::read::fields::Fields;
 use crate::read::{CaptureFilter, Format};
@@ -73,7 +73,24 @@ struct SpotsV1 {
 const CHUNKS: [(&str, &str); 4] =
     [("chunk_size", "size"), ("chunk_max", "longest"), ("chunk_window", "window"), ("chunk_marker", "marker")];
 
+/// The method whose parameter `sketch_bits` is not the one of 0.1.0.
+const SIMHASH: &str = "simhash";
+
+/// Parameters that decide about sketches and that 0.1.0 did not have.
+const LATER: [&str; 3] = ["bands", "rows", "measure"];
+
 impl ConfigV1 {
+    /// What decides about sketches beside what 0.1.0 knew, if any of it is not at its default.
+    pub(crate) fn later_parameters(method: &Method) -> Option<String> {
+        let is_later = |name: &str| LATER.contains(&name) || name == "sketch_bits" && method.name() == SIMHASH;
+        let changed = method.parameters().into_iter().filter_map(|parameter| {
+            let value = method.get(parameter.name).filter(|value| *value != parameter.default)?;
+            is_later(parameter.name).then(|| format!("{}={value}", parameter.name))
+        });
+        let changed: Vec<String> = changed.collect();
+        (!changed.is_empty()).then(|| changed.join(" "))
+    }
+
     /// The defaults of a method in 0.1.0, as far as the method itself does not say.
     fn defaults(method: &str) -> ConfigV1 {
         let (read, content, pairs, groups) =
@@ -149,6 +166,10 @@ impl ConfigV1 {
                 flat.insert(outer.to_owned(), value);
             }
         }
+        if self.method == SIMHASH {
+            // The bits of a projection, which it did not have; a fingerprint had 64.
+            flat.remove("sketch_bits");
+        }
         flat.insert("name".to_owned(), Value::from(self.method.as_str()));
         let method = serde_json::from_value(Value::Object(flat)).map_err(|error| {
             Error::invalid("method", &self.method, format!("is not a method of version 0.1.0 ({error})"))
@@ -210,6 +231,9 @@ impl From<&Config> for ConfigV1 {
         };
         let mut flat = object(serde_json::to_value(&defaults).expect("plain fields serialise"));
         for (name, value) in object(serde_json::to_value(&config.method).expect("plain fields serialise")) {
+            if name == "sketch_bits" && config.method.name() == SIMHASH {
+                continue; // a later parameter of the same name
+            }
             let place = match CHUNKS.iter().find(|row| row.0 == name) {
                 Some(row) => flat["chunks"].get_mut(row.1),
                 None if flat.contains_key(&name) => flat.get_mut(&name),
@@ -227,7 +251,6 @@ impl From<&Config> for ConfigV1 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::method::Method;
 
     /// Hashes that 0.1.0 gave the defaults of its methods.
     #[test]
@@ -236,6 +259,15 @@ mod tests {
         config.content.scope = Scope::Core; // the default then
         let config = ConfigV1::from(&config);
         assert_eq!(config.hash(), 0x61dc_26a2_825e_271f);
+    }
+
+    #[test]
+    fn later_parameters_are_told_apart() {
+        let later = |text: &str| ConfigV1::later_parameters(&text.parse().unwrap());
+        assert!(Method::all().iter().all(|method| ConfigV1::later_parameters(method).is_none()));
+        assert_eq!(later("simhash sketch_bits=128").as_deref(), Some("sketch_bits=128"));
+        assert_eq!(later("shingle bands=7 rows=3 agree=4").as_deref(), Some("bands=7 rows=3"));
+        assert_eq!(later("projection sketch_bits=96"), None, "0.1.0 had it");
     }
 
     #[test]

@@ -1,5 +1,7 @@
 //! What a result is compared by, and as text that a search index can carry.
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::config::{Config, ConfigV1, PairConfig};
 use crate::method::Bloom;
 use crate::page::RawPage;
@@ -141,5 +143,8 @@ fn settings(config: &Config) -> u64 {
         // Lists had the chunks of lists, whatever the method.
         frozen.set_chunk_size(LIST_CHUNK_BYTES);
     }
-    frozen.hash()
+    match ConfigV1::later_parameters(&same.method) {
+        None => frozen.hash(),
+        Some(later) => xxh3_64(format!("{:016x} {later}", frozen.hash()).as_bytes()),
+    }
 }
