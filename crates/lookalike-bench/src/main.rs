@@ -1,5 +1,6 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
+mod bloom;
 mod confirm;
 mod crawl;
 mod evaluation;
@@ -84,6 +85,8 @@ enum Command {
         #[arg(long, default_value = "target/bench/evaluation")]
         work: PathBuf,
     },
+    /// Chunks and Bloom filters: the cost tables of Jain et al. (2005) on this machine, as Markdown
+    Bloom,
     /// Folding a list of search results, against datasketch
     Refine {
         /// Where the peer's virtual environment goes
@@ -133,6 +136,7 @@ fn main() -> Result<()> {
         Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
         Command::Evaluation { work } => evaluation::run(&work),
         Command::Refine { work } => refine::run(&work),
+        Command::Bloom => bloom::run(),
         Command::Confirm => confirm::run(),
         Command::Kernels => Ok(kernels::run()?),
         Command::Labelled => labelled_tables::run(),

@@ -16,16 +16,17 @@ use lookalike::{Body, Markup, RawPage, Refiner};
 use lookalike_bench::corpus::Random;
 
 const RESULTS: usize = 80;
-const BYTES: usize = 10_000;
+/// Bytes of a result.
+pub(crate) const BYTES: usize = 10_000;
 const ROUNDS: usize = 20;
 
-/// Results of which every fourth is a near-duplicate of the one before it.
-fn results() -> Vec<String> {
+/// Results of which one in `every` is a near-duplicate of the one before it.
+pub(crate) fn results(count: usize, every: usize) -> Vec<String> {
     let mut random = Random(5);
     let mut texts: Vec<String> = Vec::new();
-    for number in 0..RESULTS {
+    for number in 0..count {
         let mut text = String::new();
-        if number % 4 == 3 {
+        if number % every == every - 1 {
             text.clone_from(&texts[number - 1]);
             let at = text.char_indices().nth(BYTES / 2).map_or(0, |place| place.0);
             text.insert_str(at, " and this is new here, ");
@@ -48,7 +49,7 @@ fn results() -> Vec<String> {
 /// When the peer cannot be installed or run.
 pub fn run(work: &Path) -> Result<()> {
     fs::create_dir_all(work)?;
-    let texts = results();
+    let texts = results(RESULTS, 4);
     let file = work.join("results.json");
     fs::write(&file, serde_json::to_string(&texts)?)?;
     let refiner = Refiner::new(Refiner::defaults(Bloom::default()))?;

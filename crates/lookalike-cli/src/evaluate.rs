@@ -25,6 +25,7 @@ pub(crate) fn run(command: &EvaluateCommand) -> Result<Ending> {
             None => of_methods(arguments),
         },
         EvaluateCommand::Pairs(arguments) => of_pairs(arguments),
+        EvaluateCommand::Page(arguments) => crate::one_page::run(arguments),
         EvaluateCommand::Audit(arguments) => crate::audit::run(arguments),
     }
 }

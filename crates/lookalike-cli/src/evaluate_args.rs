@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::args::{ReadingArguments, TalkingArguments};
-use crate::values::{EvaluatedMethods, method_name, named};
+use crate::values::{EvaluatedMethods, MethodParser, method_name, named};
 use lookalike::config::{SiteRule, parse_bytes};
 use lookalike::evaluate::audit::StratifyBy;
 use lookalike::method::GridAxis;
@@ -25,6 +25,9 @@ Examples:
   Evaluate every method on graded pairs of texts
     lookalike evaluate pairs pairs.jsonl --positive 1
 
+  One page against all others, from near to far
+    lookalike evaluate page news/today.html pages/ --report today.html
+
   Without a gold standard, judge a sample of a result yourself
     lookalike evaluate audit out                     writes out/audit.html
     lookalike evaluate audit out --judgments judgments.jsonl";
@@ -42,6 +45,8 @@ pub(crate) enum EvaluateCommand {
     Clusters(Box<ClustersArguments>),
     /// Evaluate methods on labelled pairs of texts
     Pairs(PairsArguments),
+    /// Compare one page with all others, and list them from near to far
+    Page(Box<PageArguments>),
     /// Draw a sample of a result for a person to judge, and evaluate the judgments
     Audit(AuditArguments),
 }
@@ -183,6 +188,40 @@ pub(crate) struct PairsArguments {
     /// Print everything as JSON
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct PageArguments {
+    /// The page: its id or URL in the input, or a file
+    #[arg(value_name = "PAGE")]
+    pub(crate) page: String,
+
+    /// Files, directories or glob patterns of pages
+    #[arg(required = true, value_name = "INPUT")]
+    pub(crate) inputs: Vec<String>,
+
+    /// Method that compares: a name, or a name with parameters
+    #[arg(short, long, value_name = "METHOD", value_parser = MethodParser, default_value = "bloom decide_by=bits")]
+    pub(crate) method: String,
+
+    /// Number of pages in the table; JSON has all
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    pub(crate) top: usize,
+
+    /// Write an HTML report with the pages by rank to this file; JSON and CSV beside it
+    #[arg(long, value_name = "FILE")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// Print everything as JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Worker threads [default: one per CPU]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    pub(crate) threads: Option<u16>,
+
+    #[command(flatten)]
+    pub(crate) reading: ReadingArguments,
 }
 
 #[derive(Debug, Args)]

@@ -10,6 +10,7 @@ mod generate;
 mod index;
 mod index_args;
 mod method;
+mod one_page;
 mod parameters;
 mod plan;
 mod progress;

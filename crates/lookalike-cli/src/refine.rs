@@ -29,8 +29,8 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
         text: arguments.fields.text_field.clone(),
         sketch: arguments.sketches.clone().filter(|_| index.is_none()),
     };
-    let beside = arguments.report.as_ref().map(|path| path.with_extension("json"));
-    let outputs = [&arguments.report, &beside, &arguments.run, &arguments.write_sketches];
+    let beside = ["json", "csv"].map(|ending| arguments.report.as_ref().map(|path| path.with_extension(ending)));
+    let outputs = [&arguments.report, &beside[0], &beside[1], &arguments.run, &arguments.write_sketches];
     let outputs: Vec<&Path> = outputs.into_iter().flatten().map(PathBuf::as_path).collect();
     not_an_input(&outputs, &[&arguments.results])?;
     let refiner = Refiner::new(config(arguments)?)?;
@@ -58,7 +58,7 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
     }
     let folded: Vec<Folded> = sketches.iter().map(|list| refiner.fold(list)).collect();
     if let Some(path) = &arguments.report {
-        write_report(&spread(&refiner, &sketches)?, &refiner, path)?;
+        write_report(&spread(&refiner, &read, &sketches)?, &refiner, path)?;
     }
     let without: usize = sketches.iter().flatten().filter(|sketch| sketch.is_none()).count();
     print(arguments, &refiner, &read, &folded, without)

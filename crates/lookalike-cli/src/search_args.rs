@@ -72,7 +72,7 @@ pub(crate) struct RefineArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) run: Option<PathBuf>,
 
-    /// Write an HTML report of groups by threshold and list length to this file, and JSON beside it
+    /// Write an HTML report of groups and near-duplicates by similarity, list and length to this file; JSON and CSV beside it
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 

@@ -5,8 +5,10 @@ pub mod fuzzing;
 
 pub use crate::candidate::hamming_join::self_join;
 pub use crate::feature::chunk::{ChunkPlan, Chunker};
+pub use crate::feature::multiset::number_copies;
 pub use crate::job::compare::by_config;
 pub use crate::report::run::{cpu_seconds, peak_memory_bytes};
+pub use crate::sketch::bloom::{FilterPlan, SharedBits};
 pub use crate::sketch::min_bytes::{MinBytes, min_bytes, similarity};
 pub use crate::sketch::minhash::MinHasher;
 pub use crate::sketch::projection::{Projection, distance};

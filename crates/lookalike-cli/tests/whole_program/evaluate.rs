@@ -1,4 +1,4 @@
-//! `lookalike evaluate`: clusters, pairs, audit.
+//! `lookalike evaluate`: clusters, pairs, page, audit.
 
 use std::fs;
 use std::path::Path;
@@ -292,6 +292,47 @@ fn pairs_of_texts() {
     );
     let one_kind = evaluate(&["pairs", "pairs.jsonl", "--positive", "9"], at);
     assert!(one_kind.stderr.contains("0 of 4 pairs have this grade or more"), "{}", one_kind.stderr);
+}
+
+#[test]
+fn one_page_is_compared_with_all_others() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    labelled(at);
+    let ran = evaluate(&["page", "t0", "pages.jsonl", "--top", "5", "--report", "one.html"], at);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let rows: Vec<&str> = ran.stdout.lines().filter(|line| line.trim_start().starts_with(char::is_numeric)).collect();
+    assert!(rows[0].starts_with("121 pages compared with t0: "), "{}", ran.stdout);
+    assert!(rows[1].contains("  copy ") && rows[1].ends_with("t0-copy"), "{}", ran.stdout);
+    assert_eq!(rows.len(), 1 + 5 + 1, "title, pages, what is left out: {}", ran.stdout);
+    assert!(ran.stdout.contains("116 pages are farther away"), "{}", ran.stdout);
+    let page = fs::read_to_string(at.join("one.html")).unwrap();
+    assert!(page.contains("Jain et al. 2005, Figures 1 to 3") && page.matches("<svg ").count() == 1);
+    assert!(fs::read_to_string(at.join("one.csv")).unwrap().lines().count() > 4 * 121);
+
+    let found = json(&evaluate(&["page", "t0", "pages.jsonl", "--json"], at));
+    let beside: Value = serde_json::from_slice(&fs::read(at.join("one.json")).unwrap()).unwrap();
+    assert_eq!(found, beside);
+    let others = found["others"].as_array().unwrap();
+    assert_eq!((others.len(), &others[0]["id"]), (121, &"t0-copy".into()));
+    let scores: Vec<f64> = others[1..].iter().map(|other| other["score"].as_f64().unwrap()).collect();
+    assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    let minhash = json(&evaluate(&["page", "t0", "pages.jsonl", "--json", "--method", "minhash"], at));
+    let near = minhash["others"].as_array().unwrap().iter().filter(|other| other["near_duplicate"] == true);
+    let near: Vec<&str> = near.map(|other| other["id"].as_str().unwrap()).collect();
+    assert_eq!(near, ["t0-copy", "t0-near", "t0-long"]);
+
+    // A file of the input, by its path.
+    let bees = newsroom().join("daily-ledger/bees.html");
+    let ran = run(lookalike().args(["evaluate", "page", "--json"]).arg(&bees).arg(newsroom()));
+    let found = json(&ran);
+    assert_eq!(found["others"].as_array().map(Vec::len), Some(77), "all but itself");
+    assert!(found["others"][0]["id"].as_str().unwrap().ends_with("bees.html"), "{}", found["others"][0]);
+
+    let nobody = evaluate(&["page", "t99", "pages.jsonl"], at);
+    assert!(nobody.code == 2 && nobody.stderr.contains("t99: is neither the id or URL"), "{}", nobody.stderr);
+    let over = evaluate(&["page", "t0", "pages.jsonl", "--report", "pages.jsonl"], at);
+    assert!(over.code == 2 && over.stderr.contains("pages.jsonl: is an input"), "{}", over.stderr);
 }
 
 #[test]

@@ -20,6 +20,7 @@ fn the_help_teaches() {
     insta::assert_snapshot!("help_index_query", help(&["index", "query", "--help"]));
     insta::assert_snapshot!("help_evaluate", help(&["evaluate", "--help"]));
     insta::assert_snapshot!("help_evaluate_clusters", help(&["evaluate", "clusters", "--help"]));
+    insta::assert_snapshot!("help_evaluate_page", help(&["evaluate", "page", "--help"]));
     insta::assert_snapshot!("help_refine", help(&["refine", "--help"]));
     insta::assert_snapshot!("help_transfer", help(&["transfer", "--help"]));
     insta::assert_snapshot!("help_plan", help(&["plan", "--help"]));

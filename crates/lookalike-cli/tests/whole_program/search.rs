@@ -84,8 +84,13 @@ fn every_form_of_results_is_folded_the_same() {
     let plot = ours(&["refine", "own.json", "--report", "lists.html"], at);
     assert_eq!(plot.code, 0, "{}", plot.stderr);
     let page = fs::read_to_string(at.join("lists.html")).unwrap();
-    assert!(page.contains("Jain et al. 2005, Figure 4") && page.matches("<svg ").count() == 2);
+    for figure in ["Figure 4", "Figures 5 to 7", "Figures 8 to 10"] {
+        assert!(page.contains(&format!("Jain et al. 2005, {figure} ")), "{figure}");
+    }
+    assert_eq!(page.matches("<svg ").count(), 4);
     assert!(at.join("lists.json").exists());
+    let points = fs::read_to_string(at.join("lists.csv")).unwrap();
+    assert!(points.lines().any(|line| line.starts_with("Near-duplicates in each list,") && line.ends_with(",6,3")));
 }
 
 #[test]

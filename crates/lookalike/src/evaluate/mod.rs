@@ -14,6 +14,7 @@ mod labels;
 mod levels;
 mod method_run;
 pub mod metrics;
+mod one_page;
 pub mod pairs;
 mod report;
 mod spot_experiments;
@@ -24,6 +25,7 @@ pub use report::write_report;
 
 pub use levels::Level;
 pub use method_run::Cost;
+pub use one_page::{OnePage, OnePageOptions, OtherPage, one_page, write_one_page};
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;

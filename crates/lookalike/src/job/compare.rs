@@ -136,16 +136,16 @@ pub(crate) fn by_plan(
 }
 
 /// What a method makes of a page.
-struct PageFeatures {
-    tokens: u32,
-    identity: u128,
+pub(crate) struct PageFeatures {
+    pub(crate) tokens: u32,
+    pub(crate) identity: u128,
     features: Vec<u64>,
     weights: Vec<u32>,
-    sketch: Vec<u32>,
+    pub(crate) sketch: Vec<u32>,
 }
 
 impl PageFeatures {
-    fn new(sketcher: &mut Sketcher, page: &RawPage<'_>) -> PageFeatures {
+    pub(crate) fn new(sketcher: &mut Sketcher, page: &RawPage<'_>) -> PageFeatures {
         let facts = sketcher.read(page);
         let (tokens, identity) = (facts.tokens, facts.identity);
         let sketch = sketcher.sketch();
@@ -158,7 +158,7 @@ impl PageFeatures {
         }
     }
 
-    fn view(&self) -> PageSketch<'_> {
+    pub(crate) fn view(&self) -> PageSketch<'_> {
         PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
     }
 }
@@ -282,7 +282,7 @@ fn find_in_corpus(name: &str, within: &str, config: &Config) -> Result<Option<Ra
 }
 
 /// The first page for which `is_it` holds, under the name it was asked for.
-fn first_page(
+pub(crate) fn first_page(
     corpus: &Corpus,
     is_it: impl Fn(&RawPage<'_>) -> bool + Sync,
     name: &str,

@@ -13,7 +13,7 @@ mod spread;
 pub use lists::{Lists, ResultFields, ResultList, SearchResult};
 pub use sketch::StoredSketch;
 pub use sketched::{ByFingerprints, ListSketches, RunCorpus, by_fingerprints, sketch_lists};
-pub use spread::{Spread, spread, write_report};
+pub use spread::{FirstResults, ListSpread, Spread, spread, write_report};
 
 use std::collections::HashMap;
 

@@ -157,3 +157,72 @@ fn filters_rule_out_nothing_that_is_similar() {
     }
     assert!(near > 40, "{near}");
 }
+
+/// Lists of these sketches, with names for all but the first.
+fn named(sketches: &ListSketches) -> Lists {
+    let lists =
+        (0..sketches.len()).map(|at| ResultList { name: (at > 0).then(|| format!("query {at}")), results: Vec::new() });
+    Lists { path: "lists.json".into(), lists: lists.collect(), is_run: false }
+}
+
+#[test]
+fn what_is_plotted_is_what_folding_each_beginning_gives() {
+    // 70 results of 9 stories, each a little longer than the last, and a short list.
+    let text = |n: u32| format!("{}{}", words(n * n % 9, 400), words(100 + n % 7, 20 * (n % 7)));
+    let (long, short): (Vec<String>, Vec<String>) = ((0..70).map(text).collect(), (5..17).map(text).collect());
+    for cluster in [ClusterMode::Star, ClusterMode::Components] {
+        let mut config = bloom();
+        config.groups.cluster = cluster;
+        let refiner = Refiner::new(config.clone()).unwrap();
+        let sketches = vec![sketches(&refiner, &long), sketches(&refiner, &short)];
+        let found = spread(&refiner, &named(&sketches), &sketches).unwrap();
+        assert_eq!(found.lengths, [10, 20, 30, 40, 50, 70]);
+        assert_eq!(found.lists, [2, 1, 1, 1, 1, 1]);
+        for (at, &threshold) in found.thresholds.iter().enumerate() {
+            let strict = Refiner::new(config.with_method(config.method.with_threshold(threshold))).unwrap();
+            for (place, &length) in found.lengths.iter().enumerate() {
+                let long_enough = sketches.iter().filter(|list| list.len() >= length);
+                let groups: Vec<usize> = long_enough.map(|list| strict.fold(&list[..length]).groups.len()).collect();
+                let mean = groups.iter().sum::<usize>() as f64 / groups.len() as f64;
+                assert!((found.groups[at][place] - mean).abs() < 1e-12, "{threshold} {length}");
+                assert!((found.duplicates[at][place] - (1.0 - mean / length as f64)).abs() < 1e-12);
+            }
+        }
+        assert_eq!(found.by_list.iter().map(|list| list.name.as_str()).collect::<Vec<_>>(), ["list 1", "query 1"]);
+        assert_eq!(found.by_list[1].duplicates.iter().map(|point| point.0).collect::<Vec<_>>(), [10, 12]);
+        for (list, row) in sketches.iter().zip(&found.by_list) {
+            for &(length, duplicates) in &row.duplicates {
+                assert_eq!(duplicates, length - refiner.fold(&list[..length]).groups.len(), "{} {length}", row.name);
+            }
+        }
+        assert!(found.by_list[0].duplicates.last().is_some_and(|last| last.1 > 40), "{found:?}");
+        assert_eq!(found.first.iter().map(|row| row.results).collect::<Vec<_>>(), [10, 20, 30, 40, 50]);
+        let ten: Vec<f64> = sketches.iter().map(|list| refiner.fold(&list[..10]).duplicates(10)).collect();
+        let (first, ends) = (&found.first[0], (ten[0].min(ten[1]), ten[0].max(ten[1])));
+        assert_eq!((first.lists, first.minimum, first.maximum), (2, ends.0, ends.1));
+        assert!((first.mean - (ten[0] + ten[1]) / 2.0).abs() < 1e-12);
+    }
+    let refiner = Refiner::new(Refiner::defaults(Method::named("simhash").unwrap())).unwrap();
+    assert!(spread(&refiner, &named(&Vec::new()), &Vec::new()).is_err());
+}
+
+#[test]
+fn every_list_has_its_curve_in_figures_of_eight() {
+    let refiner = Refiner::new(bloom()).unwrap();
+    let sketches: ListSketches = (0..9).map(|n| sketches(&refiner, &texts()[..3 + n % 4])).collect();
+    let found = spread(&refiner, &named(&sketches), &sketches).unwrap();
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("lists.html");
+    write_report(&found, &refiner, &path).unwrap();
+    let page = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(page.matches("<svg ").count(), 5, "two of Figure 4, two of Figures 5 to 7, one of Figures 8 to 10");
+    assert_eq!(page.matches("Corresponds to: Jain et al. 2005, Figure").count(), 5);
+    let table = std::fs::read_to_string(path.with_extension("csv")).unwrap();
+    assert!(table.contains("part 2 of 2") && table.contains(",query 8,3,1\n"), "{table}");
+    assert!(path.with_extension("json").exists());
+    for ending in ["json", "csv"] {
+        assert!(write_report(&found, &refiner, &path.with_extension(ending)).is_err());
+    }
+    let nothing = spread(&refiner, &named(&Vec::new()), &Vec::new()).unwrap();
+    write_report(&nothing, &refiner, &path).unwrap();
+}
