@@ -1,7 +1,7 @@
 //! `lookalike evaluate page`
 
 use std::io::{self, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use lookalike::evaluate::{OnePage, OnePageOptions, one_page, write_one_page};
@@ -18,7 +18,7 @@ pub(crate) fn run(arguments: &PageArguments) -> Result<Ending> {
     if let Some(report) = &arguments.report {
         let outputs = [report.clone(), report.with_extension("json"), report.with_extension("csv")];
         let inputs: Vec<&Path> = arguments.inputs.iter().chain([&arguments.page]).map(Path::new).collect();
-        not_an_input(&outputs.each_ref().map(|path| path.as_path()), &inputs)?;
+        not_an_input(&outputs.each_ref().map(PathBuf::as_path), &inputs)?;
     }
     let mut options = OnePageOptions::new(&arguments.page, &arguments.inputs, config);
     options.threads = arguments.threads.map_or(options.threads, usize::from);
