@@ -174,7 +174,7 @@ pub(crate) struct GroupArguments {
     #[arg(long, value_name = "POLICY", default_value = "first")]
     pub(crate) keep: Keep,
 
-    /// Drop what another corpus already has: a result of lookalike dedup, or an index of fingerprints
+    /// Drop what another corpus already has: a result of lookalike dedup, files of pages, or an index of fingerprints
     /// (with --method simhash); against.parquet names both pages
     #[arg(long, value_name = "PATH")]
     pub(crate) against: Option<PathBuf>,

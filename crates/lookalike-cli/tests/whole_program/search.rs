@@ -448,7 +448,11 @@ fn what_another_corpus_has_is_dropped() {
         (vec!["--against", "seen", "--output", "seen"], "is also the --output"),
         (vec!["--against", "index"], "use --method simhash"),
         (vec!["--against", "index", "--method", "simhash", "--cluster", "components"], "an index has none; use star"),
-        (vec!["--against", "."], "is neither a result of lookalike dedup nor an index"),
+        (vec!["--against", "."], "second.jsonl is also an input"),
+        (
+            vec!["--against", "nowhere.jsonl"],
+            "is neither a result of lookalike dedup, nor an index, nor files of pages",
+        ),
         (vec!["--against", "index", "--method", "simhash", "--ngram", "4"], "made with another --ngram"),
         (vec!["--against", "seen", "--method", "spotsigs", "--matching", "incremental"], "goes with --matching full"),
         (vec!["--against", "seen", "--text-field", "body"], "that run read other fields"),

@@ -39,6 +39,9 @@ fn scale(series: &[Series], of: fn(&(f64, f64)) -> f64) -> Scale {
     }
 }
 
+/// A figure of times: its title, the paper's, and which settings it shows.
+type TimeFigure = (&'static str, &'static str, fn(&str) -> bool);
+
 pub(super) fn spots(found: &SpotExperiments) -> Vec<Figure> {
     let x = |series: &[Series]| scale(series, |point| point.0);
     let y = |series: &[Series]| scale(series, |point| point.1);
@@ -90,7 +93,7 @@ pub(super) fn spots(found: &SpotExperiments) -> Vec<Figure> {
         ("microseconds", y(&collisions)),
         &collisions,
     ));
-    let drawn: [(&str, &str, fn(&str) -> bool); 4] = [
+    let drawn: [TimeFigure; 4] = [
         ("Incremental matching with and without the size filter", "Spot signatures, Figure 16 and Table 1", |name| {
             name.starts_with("incremental, best guess, single")
         }),

@@ -146,6 +146,11 @@ impl Against {
         }
     }
 
+    /// Whether it is files that nobody has looked at yet.
+    pub(super) fn is_files(&self) -> bool {
+        matches!(self, Against::Files(_))
+    }
+
     /// The sources that are read behind the input.
     pub(super) fn sources(&self) -> Vec<Source> {
         match self {

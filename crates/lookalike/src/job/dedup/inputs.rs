@@ -1,5 +1,7 @@
 //! What a run reads, in this order: the input, examples, another corpus; and what does not go together.
 
+use std::path::Path;
+
 use crate::config::{ClusterMode, Config, Matching};
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
@@ -24,7 +26,18 @@ impl Inputs {
         }
         let against = open_against(config, options, work)?;
         if let Some(against) = &against {
-            sources.list.extend(against.sources());
+            let theirs = against.sources();
+            if against.is_files()
+                && let Some(own) = sources.list.iter().find(|own| theirs.iter().any(|source| source.is_same(own)))
+            {
+                let expected = format!("{} is also an input, all of which would be dropped", own.display);
+                return Err(Error::invalid(
+                    "against",
+                    options.against.as_deref().unwrap_or(Path::new("")).display(),
+                    expected,
+                ));
+            }
+            sources.list.extend(theirs);
         }
         Ok(Inputs { corpus: config.corpus(sources), against })
     }
