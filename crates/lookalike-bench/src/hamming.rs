@@ -227,7 +227,7 @@ fn skew(work: &Path, rows: &[u64], out: &mut impl Write) -> Result<()> {
 }
 
 fn faiss(work: &Path, rows: &[u64], queries: &[Query], out: &mut impl Write) -> Result<()> {
-    let python = environment(work, "faiss-venv", &["faiss-cpu", "numpy"])?;
+    let python = environment(work)?;
     let write = |name: &str, values: &mut dyn Iterator<Item = u64>| -> Result<PathBuf> {
         let path = work.join(name);
         let mut file = io::BufWriter::new(fs::File::create(&path)?);

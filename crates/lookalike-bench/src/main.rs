@@ -3,6 +3,7 @@
 mod confirm;
 mod crawl;
 mod evaluation;
+mod gaoya_peer;
 mod hamming;
 mod kernels;
 mod labelled_tables;
@@ -49,6 +50,14 @@ enum Command {
         /// Leave the peers out
         #[arg(long)]
         alone: bool,
+    },
+    /// The job of `peers` with gaoya
+    #[command(hide = true)]
+    PeersGaoya {
+        /// The generated file
+        corpus: PathBuf,
+        /// Where the number of documents with a match goes
+        count: PathBuf,
     },
     /// Reading archives and taking text out of pages, against FastWARC and Resiliparse
     Crawl {
@@ -136,6 +145,7 @@ fn main() -> Result<()> {
         Command::ServiceParser { index } => service::parser(index),
         Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
+        Command::PeersGaoya { corpus, count } => gaoya_peer::run(&corpus, &count),
     }
 }
 
