@@ -5,7 +5,7 @@ Extracts the text of every page of labelled sets with several extractors, finds 
 pairs of pages whose word 5-gram sets have a Jaccard coefficient of 0.3 or more
 (exactly, no sketches), and prints precision, recall and F1 as Markdown tables.
 
-    pip install resiliparse trafilatura lxml_html_clean scipy
+    pip install --no-deps -r requirements.txt
     python3 extractors.py --cache CACHE --set framed-docs-dev DIR --set same-core-dev DIR
 
 DIR is the folder that holds the label file of a set (for llvm-docs-dev: the folder of

@@ -18,7 +18,6 @@ use crate::peers::{environment, measure};
 
 /// Pages are repeated until the archive holds this much markup.
 const ARCHIVE_BYTES: usize = 400 << 20;
-const PACKAGES: [&str; 2] = ["fastwarc", "resiliparse"];
 
 /// What is done to each page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -29,8 +28,8 @@ pub(crate) enum What {
     Text,
 }
 
-/// Real pages: those of the labelled sets that are here.
-fn real_pages() -> Result<Vec<Vec<u8>>> {
+/// The pages of the labelled sets that are here: manuals, and real stories put into real frames.
+fn labelled_pages() -> Result<Vec<Vec<u8>>> {
     let sets = [labelled::same_core()?, labelled::install_guide()?, labelled::llvm_docs()?];
     let mut paths: Vec<PathBuf> = Vec::new();
     for set in sets.into_iter().flatten() {
@@ -53,7 +52,7 @@ fn real_pages() -> Result<Vec<Vec<u8>>> {
 
 /// Writes the archive: a gzip member a record.
 fn write_archive(path: &Path) -> Result<()> {
-    let pages = real_pages()?;
+    let pages = labelled_pages()?;
     let mut out = BufWriter::new(File::create(path)?);
     let mut written = 0;
     for (number, page) in pages.iter().cycle().enumerate() {
@@ -116,7 +115,7 @@ pub(crate) fn run(work: &Path) -> Result<()> {
 fn archives(work: &Path, archive: &Path) -> Result<()> {
     let engine = std::env::current_exe()?;
     let (engine, file) = (engine.to_string_lossy(), archive.to_string_lossy());
-    let python = environment(work, "crawl-venv", &PACKAGES)?;
+    let python = environment(work)?;
     let script = work.join("crawl.py");
     fs::write(&script, include_str!("../peers/crawl.py"))?;
     let script = script.to_string_lossy();
@@ -124,7 +123,7 @@ fn archives(work: &Path, archive: &Path) -> Result<()> {
     let mut out = io::stdout().lock();
     writeln!(
         out,
-        "one archive, {megabytes:.0} MB of real HTML in {:.0} MB, one processor\n",
+        "one archive, {megabytes:.0} MB of HTML in {:.0} MB, one processor\n",
         fs::metadata(archive)?.len() as f64 / 1e6
     )?;
     writeln!(out, "| job | tool | MB of HTML per CPU-second | ratio | peak memory |\n|---|---|---|---|---|")?;
@@ -163,9 +162,9 @@ fn speed(pages: &[String], mut run: impl FnMut(&str)) -> f64 {
 }
 
 fn markup() -> Result<()> {
-    let pages: Vec<String> = real_pages()?.iter().map(|bytes| decode(bytes, None).text.into_owned()).collect();
+    let pages: Vec<String> = labelled_pages()?.iter().map(|bytes| decode(bytes, None).text.into_owned()).collect();
     let mut out = io::stdout().lock();
-    writeln!(out, "\n{} real pages, one thread\n\n| markup → | MB/s |\n|---|---|", pages.len())?;
+    writeln!(out, "\n{} pages, one thread\n\n| markup → | MB/s |\n|---|---|", pages.len())?;
     let mut page_text = PageText::default();
     let ours = speed(&pages, |page| {
         extract(page, None, &mut page_text);

@@ -168,9 +168,6 @@ pub(crate) fn scopes() -> Result<()> {
 /// Methods whose figures are worth a row for every part of a page.
 const FRAME_METHODS: [&str; 3] = ["minhash", "spotsigs", "simhash"];
 
-/// What the peers need.
-const EXTRACTOR_PACKAGES: [&str; 4] = ["resiliparse", "trafilatura", "lxml_html_clean", "scipy"];
-
 /// What each part of a page is good for, at defaults, on pages whose stories are known; then ordinary extractors with
 /// plain 5-grams on the same pages.
 pub(crate) fn frames() -> Result<()> {
@@ -221,7 +218,7 @@ pub(crate) fn frames() -> Result<()> {
 fn extractors(framed: &FramedDocs, sets: &[Option<Labelled>]) -> Result<()> {
     let bench = Path::new(env!("CARGO_MANIFEST_DIR"));
     let work = bench.join("../../target/bench");
-    let python = environment(&work, "extractors-venv", &EXTRACTOR_PACKAGES)?;
+    let python = environment(&work)?;
     let mut command = std::process::Command::new(python);
     command.arg(bench.join("peers/extractors.py")).arg("--cache").arg(work.join("extractors"));
     let root = framed.directory.parent().unwrap_or(&framed.directory);

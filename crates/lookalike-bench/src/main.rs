@@ -4,6 +4,7 @@ mod bloom;
 mod confirm;
 mod crawl;
 mod evaluation;
+mod gaoya_peer;
 mod hamming;
 mod kernels;
 mod labelled_tables;
@@ -50,6 +51,14 @@ enum Command {
         /// Leave the peers out
         #[arg(long)]
         alone: bool,
+    },
+    /// The job of `peers` with gaoya
+    #[command(hide = true)]
+    PeersGaoya {
+        /// The generated file
+        corpus: PathBuf,
+        /// Where the number of documents with a match goes
+        count: PathBuf,
     },
     /// Reading archives and taking text out of pages, against FastWARC and Resiliparse
     Crawl {
@@ -149,6 +158,7 @@ fn main() -> Result<()> {
         Command::ServiceParser { index } => service::parser(index),
         Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
+        Command::PeersGaoya { corpus, count } => gaoya_peer::run(&corpus, &count),
     }
 }
 

@@ -15,6 +15,8 @@ use lookalike::refine::StoredSketch;
 use lookalike::{Body, Markup, RawPage, Refiner};
 use lookalike_bench::corpus::Random;
 
+use crate::peers::environment;
+
 const RESULTS: usize = 80;
 /// Bytes of a result.
 pub(crate) const BYTES: usize = 10_000;
@@ -97,13 +99,7 @@ pub fn run(work: &Path) -> Result<()> {
 }
 
 fn peer(work: &Path, file: &Path) -> Result<f64> {
-    let venv = work.join("datasketch-venv");
-    let python = venv.join("bin/python");
-    if !python.exists() {
-        ensure!(Command::new("python3").args(["-m", "venv"]).arg(&venv).status()?.success(), "no virtual environment");
-        let pip = Command::new(&python).args(["-m", "pip", "install", "--quiet", "datasketch"]).status()?;
-        ensure!(pip.success(), "datasketch cannot be installed");
-    }
+    let python = environment(work)?;
     let script = work.join("datasketch_all_pairs.py");
     fs::write(&script, include_str!("../peers/datasketch_all_pairs.py"))?;
     let ran = Command::new(&python).arg(&script).arg(file).output()?;
