@@ -4,8 +4,8 @@
 //! duplicate the page it matches. A page is compared with the pages in the index; it enters the index
 //! only if it is not a duplicate (on request in any case). The first pages can be given as examples:
 //! they are indexed and never matched. Web-archives paper, §3.3. What two pages share is counted while the index is
-//! read, so that pages which cannot reach the threshold are not compared: on pages that have nothing to do with each other
-//! the number of comparisons per page does not grow with the number of pages.
+//! read, so that pages which cannot reach the threshold are not compared: of pages that have nothing to do with each other
+//! hardly any are, however many there are.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
