@@ -365,3 +365,18 @@ fn chunks_are_set_when_search_results_are_folded() {
     let ran = refine(&["--agree", "3"]);
     assert!(ran.code == 2 && ran.stderr.contains("--agree: belongs to shingle"), "{}", ran.stderr);
 }
+
+#[test]
+fn a_threshold_that_is_named_can_be_set() {
+    let examples = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples");
+    let gold = examples.join("clusters.tsv");
+    let evaluate =
+        ["evaluate", "clusters", "newsroom", "--method", "minhash ngram=1", "--method", "minhash", "--json", "--gold"];
+    let found = json(&run(lookalike().args(evaluate).arg(&gold).current_dir(&examples)));
+    for row in found["methods"].as_array().unwrap() {
+        for at in [&row["best"], &row["halves"]] {
+            // Stories have lower thresholds than texts, and are nearer than their similarity says.
+            assert!((0.0..=1.0).contains(&at["threshold"].as_f64().unwrap()), "{at}");
+        }
+    }
+}

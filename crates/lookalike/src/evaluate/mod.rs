@@ -463,12 +463,14 @@ impl Judge<'_> {
     fn judged(&self, run: &MethodRun) -> Vec<JudgedPair> {
         let mut members = run.members();
         members.iter_mut().for_each(|pages| pages.retain(|&page| self.labels.is_judged(page)));
-        let mut judged = Vec::new();
+        let (mut judged, unit) = (Vec::new(), run.config.method.unit());
         let mut add = |left: PageId, right: PageId, pair: Option<&ScoredPair>| {
             let (left, right) = (left.min(right), left.max(right));
             let Some(is_correct) = self.labels.verdict(left, right) else { return };
             let facts = self.labels.facts(left, right);
-            let value = pair.map_or(f64::INFINITY, |pair| run.nearness(pair));
+            // Where thresholds depend on the site, a pair may be nearer than any threshold that can be set.
+            let nearest = unit.nearness(unit.nearest());
+            let value = pair.map_or(f64::INFINITY, |pair| run.nearness(pair).min(nearest));
             // Where pairs on one site have a threshold of their own, levels are those of the score itself.
             let level = pair.filter(|_| run.plan.sketch.site).map_or(value, |pair| pair.score);
             judged.push(JudgedPair { left, right, value, level, is_correct, facts });
