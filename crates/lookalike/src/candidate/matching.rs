@@ -5,7 +5,7 @@
 //! only if it is not a duplicate (on request in any case). The first pages can be given as examples:
 //! they are indexed and never matched. Web-archives paper, §3.3. What two pages share is counted while the index is
 //! read, so that pages which cannot reach the threshold are not compared: of pages that have nothing to do with each other
-//! hardly any are, however many there are.
+//! hardly any are, however many there are. A bitmap of each page's features bounds what it can share beyond its prefix.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -66,7 +66,8 @@ pub fn match_in_order(
         prefix.fill(features, weights, &rarity, prefix_threshold);
         let own = &prefix.ranked()[..prefix.length];
         let last = own.last().map_or((0, 0), |row| row.0);
-        let this = Seen { total: prefix.total, rest: prefix.rest, last, shared: 0 };
+        let bitmap = weights.is_empty().then(|| bitmap_of(features));
+        let this = Seen { total: prefix.total, rest: prefix.rest, last, shared: 0, bitmap };
         seen.push(this);
         let mut matched: Option<ScoredPair> = None;
         if place as usize >= plan.seeds {
@@ -128,6 +129,22 @@ struct Seen {
     last: (u32, u64),
     /// The weight that it shares with the page that is matched, as far as prefixes tell.
     shared: u64,
+    /// The places that its features have among [`BITMAP_BITS`], where every feature weighs 1.
+    bitmap: Option<[u64; BITMAP_WORDS]>,
+}
+
+/// Words of a bitmap.
+const BITMAP_WORDS: usize = 16;
+/// Bits of it.
+const BITMAP_BITS: usize = BITMAP_WORDS * 64;
+
+fn bitmap_of(features: &[u64]) -> [u64; BITMAP_WORDS] {
+    let mut bitmap = [0; BITMAP_WORDS];
+    for feature in features {
+        let place = (feature.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % BITMAP_BITS;
+        bitmap[place / 64] |= 1 << (place % 64);
+    }
+    bitmap
 }
 
 impl Seen {
@@ -142,7 +159,15 @@ impl Seen {
         // Behind the prefix that ends first, nothing was counted; no more than that can come.
         let left = if self.last <= other.last { self.rest } else { other.rest };
         let needed = threshold / (1.0 + threshold) * (self.total + other.total) as f64;
-        (other.shared + left) as f64 >= needed * (1.0 - 1e-9)
+        let is_enough = |shared: u64| shared as f64 >= needed * (1.0 - 1e-9);
+        is_enough(other.shared + left) && is_enough(self.most_shared(other))
+    }
+
+    /// The most that two pages can share, by their bitmaps: a bit that one of them has is a feature that the other has not.
+    fn most_shared(&self, other: &Seen) -> u64 {
+        let Some((own, theirs)) = self.bitmap.as_ref().zip(other.bitmap.as_ref()) else { return u64::MAX };
+        let differing: u64 = own.iter().zip(theirs).map(|(own, theirs)| u64::from((own ^ theirs).count_ones())).sum();
+        (self.total + other.total).saturating_sub(differing) / 2
     }
 }
 
