@@ -73,7 +73,7 @@ pub struct Variant {
 }
 
 /// A method at its defaults, but on whole pages, as the papers have it.
-fn on_pages(method: Method) -> Config {
+pub(crate) fn on_pages(method: Method) -> Config {
     let mut config = Config::new(method);
     config.content.scope = Scope::Page;
     config
@@ -299,67 +299,6 @@ pub fn llvm_docs() -> Result<Option<Labelled>> {
         part_of: HashMap::new(),
         frame_of: HashMap::new(),
     }))
-}
-
-/// Reported pairs within one version of a manual, whose pages are all different.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct WithinVersions {
-    /// Pairs.
-    pub reported: usize,
-    /// Those whose bodies have a similarity of word 5-grams below 0.5.
-    pub wrong: usize,
-}
-
-/// What a config reports within the versions of [`llvm_docs`].
-///
-/// # Errors
-/// When the run fails.
-pub fn within_versions(set: &Labelled, config: &Config) -> Result<WithinVersions> {
-    let mut bodies: HashMap<String, HashSet<u64>> = HashMap::new();
-    let mut found = WithinVersions::default();
-    for pair in found_pairs(&set.directory, config)?.pairs {
-        let version = |page: &str| page.split('/').next().map(str::to_owned);
-        if version(&pair.left) != version(&pair.right) {
-            continue;
-        }
-        for page in [&pair.left, &pair.right] {
-            if !bodies.contains_key(page) {
-                let html = fs::read(set.directory.join(page))?;
-                bodies.insert(page.clone(), five_grams(body_of(&String::from_utf8_lossy(&html))));
-            }
-        }
-        let (left, right) = (&bodies[&pair.left], &bodies[&pair.right]);
-        let shared = left.intersection(right).count();
-        found.reported += 1;
-        found.wrong += usize::from(2 * shared < left.len() + right.len() - shared);
-    }
-    Ok(found)
-}
-
-/// The element that Sphinx puts the text of a page into; the whole page where there is none.
-pub(crate) fn body_of(html: &str) -> &str {
-    let Some(start) = html.find("<div class=\"body\"") else { return html };
-    let (mut depth, mut at) = (0usize, start);
-    while let Some(tag) = html[at..].find("<div").into_iter().chain(html[at..].find("</div")).min() {
-        at += tag;
-        if html[at..].starts_with("</") {
-            depth -= 1;
-            if depth == 0 {
-                return &html[start..at];
-            }
-        } else {
-            depth += 1;
-        }
-        at += 1;
-    }
-    &html[start..]
-}
-
-/// The word 5-grams of all text between tags; of fewer words, these.
-pub(crate) fn five_grams(html: &str) -> HashSet<u64> {
-    let mut sketcher = lookalike::Sketcher::new(&on_pages(Config::default().method));
-    sketcher.read(&RawPage::html(html));
-    sketcher.sketch().features.iter().copied().collect()
 }
 
 /// Pages of documentation sites, in frames that are often longer than their text.

@@ -86,8 +86,8 @@ pub(crate) fn sites() -> Result<()> {
             let mut rows = [String::new(), String::new()];
             for method in sites::METHODS {
                 let found = match (name, &docs, &versions) {
-                    ("framed-docs-dev", Some(docs), _) => sites::on_framed_docs(docs, method, scope)?,
-                    (_, _, Some(versions)) => sites::on_versions(versions, method, scope)?,
+                    ("framed-docs-dev", Some(docs), _) => sites::on_framed_docs(docs, &sites::config(method, scope)?)?,
+                    (_, _, Some(versions)) => sites::on_versions(versions, &sites::config(method, scope)?)?,
                     _ => continue,
                 };
                 for (row, reported) in rows.iter_mut().zip([found.same, found.different]) {
@@ -203,8 +203,8 @@ pub(crate) fn frames() -> Result<()> {
             write!(out, "| {:.3} | {:.3} ", counts.precision(), counts.recall())?;
         }
         if let Some(set) = &sets.2 {
-            let found = labelled::within_versions(set, &config)?;
-            write!(out, "| {} of {} ", found.wrong, found.reported)?;
+            let found = sites::on_versions(set, &config)?.same;
+            write!(out, "| {} of {} ", found.wrong(), found.all)?;
         }
         writeln!(out, "| {:.1} |", started.elapsed().as_secs_f64())?;
         out.flush()?;

@@ -6,9 +6,9 @@ use std::fs;
 
 use anyhow::Result;
 use lookalike::config::Scope;
-use lookalike::{Config, Method};
+use lookalike::{Config, Method, RawPage};
 
-use crate::labelled::{FramedDocs, Labelled, body_of, five_grams, found_pairs};
+use crate::labelled::{FramedDocs, Labelled, found_pairs, on_pages};
 
 /// The algorithms, in the order of the paper, and the default.
 pub const METHODS: [&str; 5] = ["shingle", "projection", "combined", "routed", "minhash"];
@@ -28,6 +28,12 @@ impl Reported {
     fn add(&mut self, is_correct: bool) {
         self.all += 1;
         self.correct += usize::from(is_correct);
+    }
+
+    /// Those that are not correct.
+    #[must_use]
+    pub fn wrong(&self) -> usize {
+        self.all - self.correct
     }
 
     /// The share of the correct ones, if there are any pairs.
@@ -51,19 +57,23 @@ fn site(page: &str) -> &str {
     page.split('/').next().unwrap_or(page)
 }
 
-fn config(method: &str, scope: Scope) -> Result<Config> {
+/// A method on a part of the pages.
+///
+/// # Errors
+/// When there is no such method.
+pub fn config(method: &str, scope: Scope) -> Result<Config> {
     let mut config = Config::new(Method::named(method)?);
     config.content.scope = scope;
     Ok(config)
 }
 
-/// A method on pages whose main elements are known.
+/// A config on pages whose main elements are known.
 ///
 /// # Errors
 /// When the run fails.
-pub fn on_framed_docs(docs: &FramedDocs, method: &str, scope: Scope) -> Result<BySite> {
+pub fn on_framed_docs(docs: &FramedDocs, config: &Config) -> Result<BySite> {
     let mut found = BySite::default();
-    for pair in found_pairs(&docs.directory, &config(method, scope)?)?.pairs {
+    for pair in found_pairs(&docs.directory, config)?.pairs {
         let is_same = site(&pair.left) == site(&pair.right);
         let row = if is_same { &mut found.same } else { &mut found.different };
         row.add(docs.similarity(&pair.left, &pair.right) >= 0.5);
@@ -71,14 +81,14 @@ pub fn on_framed_docs(docs: &FramedDocs, method: &str, scope: Scope) -> Result<B
     Ok(found)
 }
 
-/// A method on manuals in several versions; a version is a site.
+/// A config on manuals in several versions; a version is a site, and its pages are all different.
 ///
 /// # Errors
 /// When the run fails, or a page cannot be read.
-pub fn on_versions(set: &Labelled, method: &str, scope: Scope) -> Result<BySite> {
+pub fn on_versions(set: &Labelled, config: &Config) -> Result<BySite> {
     let mut bodies: HashMap<String, HashSet<u64>> = HashMap::new();
     let mut found = BySite::default();
-    for pair in found_pairs(&set.directory, &config(method, scope)?)?.pairs {
+    for pair in found_pairs(&set.directory, config)?.pairs {
         for page in [&pair.left, &pair.right] {
             if !bodies.contains_key(page) {
                 let html = fs::read(set.directory.join(page))?;
@@ -92,4 +102,30 @@ pub fn on_versions(set: &Labelled, method: &str, scope: Scope) -> Result<BySite>
         row.add(2 * shared >= left.len() + right.len() - shared);
     }
     Ok(found)
+}
+
+/// The element that Sphinx puts the text of a page into; the whole page where there is none.
+fn body_of(html: &str) -> &str {
+    let Some(start) = html.find("<div class=\"body\"") else { return html };
+    let (mut depth, mut at) = (0usize, start);
+    while let Some(tag) = html[at..].find("<div").into_iter().chain(html[at..].find("</div")).min() {
+        at += tag;
+        if html[at..].starts_with("</") {
+            depth -= 1;
+            if depth == 0 {
+                return &html[start..at];
+            }
+        } else {
+            depth += 1;
+        }
+        at += 1;
+    }
+    &html[start..]
+}
+
+/// The word 5-grams of all text between tags; of fewer words, these.
+fn five_grams(html: &str) -> HashSet<u64> {
+    let mut sketcher = lookalike::Sketcher::new(&on_pages(Config::default().method));
+    sketcher.read(&RawPage::html(html));
+    sketcher.sketch().features.iter().copied().collect()
 }

@@ -5,10 +5,9 @@ use lookalike::config::Scope;
 use lookalike::evaluate::pairs::{LabelledPair, evaluate_pairs};
 use lookalike::method::Spotsigs;
 use lookalike::{Config, Method};
-use lookalike_bench::labelled::{
-    FramedDocs, graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core, within_versions,
-};
+use lookalike_bench::labelled::{FramedDocs, graded, graded_pairs, install_guide, llvm_docs, pair_counts, same_core};
 use lookalike_bench::scopes;
+use lookalike_bench::sites::on_versions;
 
 /// A method at its defaults.
 fn of(name: &str) -> Config {
@@ -132,8 +131,8 @@ fn stories_are_compared_and_frames_are_not() {
         assert!(counts.precision() >= 0.97 && counts.recall() >= 0.90, "{counts:?}");
     }
     if let Some(set) = llvm_docs().unwrap() {
-        let found = within_versions(&set, &config).unwrap();
+        let found = on_versions(&set, &config).unwrap().same;
         println!("llvm-docs-dev: {found:?}");
-        assert!(found.reported > 1000 && found.wrong * 100 <= found.reported, "{found:?}");
+        assert!(found.all > 1000 && found.wrong() * 100 <= found.all, "{found:?}");
     }
 }

@@ -14,6 +14,7 @@ mod index;
 mod methods;
 mod old_files;
 mod papers;
+mod report;
 mod resume;
 mod same_bytes;
 mod search;

@@ -18,6 +18,11 @@ fn says(output: &Path, rule: &str) -> bool {
     fs::read_to_string(output.join("report.html")).unwrap().contains(rule)
 }
 
+/// A page of text.
+fn page(id: &str, text: String) -> Document {
+    Document { id: id.to_owned(), text, url: String::new(), score: 0, date: String::new() }
+}
+
 fn json(ran: &Ran) -> Value {
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     serde_json::from_str(&ran.stdout).unwrap()
@@ -129,13 +134,6 @@ fn what_looks_pages_up_and_in_which_order_is_set_for_spot_signatures() {
             .collect::<Vec<_>>()
             .join(" ")
     };
-    let page = |id: &str, text: String| Document {
-        id: id.to_owned(),
-        text,
-        url: String::new(),
-        score: 0,
-        date: String::new(),
-    };
     let input = root.path().join("pages.jsonl");
     let near = |topic: usize| prose(topic) + " the end of it";
     let pages: Vec<Document> = (0..20)
@@ -181,13 +179,6 @@ fn bits_of_filters_decide_as_in_the_paper() {
 fn containment_is_asked_of_minhash() {
     let root = tempfile::tempdir().unwrap();
     let (input, output) = (root.path().join("pages.jsonl"), root.path().join("out"));
-    let page = |id: &str, text: String| Document {
-        id: id.to_owned(),
-        text,
-        url: String::new(),
-        score: 0,
-        date: String::new(),
-    };
     let chapter = sentence(1, 150);
     let book = format!("{} {chapter} {}", sentence(2, 400), sentence(3, 400));
     write_jsonl(&input, &[page("chapter", chapter), page("book", book), page("other", sentence(4, 300))]);
@@ -203,13 +194,6 @@ fn pages_that_contain_an_item_of_a_test_set_are_dropped() {
     let root = tempfile::tempdir().unwrap();
     let (input, tests, output) =
         (root.path().join("train.jsonl"), root.path().join("tests.jsonl"), root.path().join("out"));
-    let page = |id: &str, text: String| Document {
-        id: id.to_owned(),
-        text,
-        url: String::new(),
-        score: 0,
-        date: String::new(),
-    };
     let item = |number: usize| sentence(500 + number, 40);
     let around = |topic: usize, inner: &str| format!("{} {inner} {}", sentence(topic, 200), sentence(topic + 50, 200));
     let half = item(1).split(' ').take(20).collect::<Vec<_>>().join(" ");

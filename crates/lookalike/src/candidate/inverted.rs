@@ -387,6 +387,10 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
+    /// Half of two pages is shared, and few make a crowd.
+    const CROWDED: Sharing =
+        Sharing { measure: Measure::Jaccard, threshold: 0.5, size_filter: true, prefix_filter: true, bucket_limit: 10 };
+
     /// Sets in which the feature n weighs 1 + n mod 3, or 1.
     fn page_sets(sets: &[BTreeSet<u64>], weighted: bool, directory: &std::path::Path) -> PageSets {
         let mut stored = PageSets::new(directory, 1 << 20, 0, weighted);
@@ -411,14 +415,7 @@ mod tests {
         sets.push((0..9).chain([5000, 5001]).collect());
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(201).collect();
-        let sharing = Sharing {
-            measure: Measure::Jaccard,
-            threshold: 0.5,
-            size_filter: true,
-            prefix_filter: true,
-            bucket_limit: 10,
-        };
-        let (found, _) = join(&stored, everyone(&pages), sharing).unwrap();
+        let (found, _) = join(&stored, everyone(&pages), CROWDED).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members, PageId::first(200).collect::<Vec<_>>());
         assert!(found.pairs.is_empty());
@@ -496,14 +493,7 @@ mod tests {
             (0..50).map(|page| if page == 20 { other.clone() } else { same.clone() }).collect();
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(50).collect();
-        let sharing = Sharing {
-            measure: Measure::Jaccard,
-            threshold: 0.5,
-            size_filter: true,
-            prefix_filter: true,
-            bucket_limit: 10,
-        };
-        let (found, _) = join(&stored, everyone(&pages), sharing).unwrap();
+        let (found, _) = join(&stored, everyone(&pages), CROWDED).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members.len(), 49);
         assert_eq!(found.pairs, [(PageId::new(20), PageId::new(49))], "the best-ranked of the crowd stands for it");

@@ -3,8 +3,9 @@
 
 use serde::Serialize;
 
+use crate::evaluate::RunPair;
+use crate::evaluate::judge::{Judge, JudgedPair, count};
 use crate::evaluate::metrics::Counts;
-use crate::evaluate::{Judge, JudgedPair, RunPair, count};
 
 /// Thresholds of Table 11, as equal bits of 384.
 const PAPER_THRESHOLDS: std::ops::RangeInclusive<u32> = 351..=359;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::evaluate::JudgedPair;
+use crate::evaluate::judge::JudgedPair;
 use crate::plan::Unit;
 
 /// Pairs of about the same nearness.

@@ -10,6 +10,7 @@ mod experiments;
 mod figures;
 pub mod gold;
 mod grid;
+mod judge;
 mod labels;
 mod levels;
 mod method_run;
@@ -27,23 +28,21 @@ pub use levels::Level;
 pub use method_run::Cost;
 pub use one_page::{OnePage, OnePageOptions, OtherPage, one_page, write_one_page};
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
 
-use crate::config::{Config, Guess, Method};
+use crate::config::{Config, Method};
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
 use crate::method::{GridAxis, GridPoint};
-use crate::page::{PageId, PageVec, ScoredPair};
-use crate::plan::Unit;
 use crate::report::stored;
 use gold::{Gold, GoldColumns};
-use labels::{Labels, PairFacts};
-use levels::levels;
+use judge::{Judge, JudgedPair, cuts, shown};
+use labels::Labels;
 use method_run::{MethodRun, Runner, loosest, temporary_directory};
-use metrics::{ClusterScores, Counts, compare_clusters, strict};
+use metrics::{ClusterScores, Counts, compare_clusters};
 
 /// What is to be evaluated, and how.
 #[derive(Debug, Clone)]
@@ -225,22 +224,6 @@ pub struct SiteErrors {
     pub missed: u64,
 }
 
-/// Sites that are listed for each method.
-const LISTED_SITES: usize = 10;
-
-/// A judged pair of the loosest run.
-#[derive(Debug, Clone, Copy)]
-struct JudgedPair {
-    left: PageId,
-    right: PageId,
-    /// Larger is nearer; copies are nearest.
-    value: f64,
-    /// The same in the method's unit, whatever threshold it is held against.
-    level: f64,
-    is_correct: bool,
-    facts: PairFacts,
-}
-
 /// Runs the methods and judges them; `announce` is called with what is about to be done.
 ///
 /// ```
@@ -390,231 +373,6 @@ pub fn found_clusters(path: &Path, columns: &GoldColumns) -> Result<Gold> {
         rows.push((stored.pages.id(page)?, stored.pages.id(kept)?));
     }
     Ok(Gold::of_clusters(rows.iter().map(|(page, cluster)| (page.as_str(), cluster.as_str()))))
-}
-
-/// All that is needed to judge a run.
-struct Judge<'a> {
-    labels: &'a Labels<'a>,
-    truth: &'a [(PageId, PageId)],
-    clustered: Vec<(PageId, u32)>,
-}
-
-impl Judge<'_> {
-    fn cluster_count(&self) -> usize {
-        let mut sizes: HashMap<u32, u32> = HashMap::new();
-        self.clustered.iter().for_each(|row| *sizes.entry(row.1).or_default() += 1);
-        sizes.values().filter(|&&size| size > 1).count()
-    }
-
-    fn method(&self, run: &MethodRun, loose: &MethodRun) -> (Vec<JudgedPair>, MethodEvaluation) {
-        let method = &run.config.method;
-        let at_default = self.judged(run);
-        let judged = self.judged(loose);
-        let gold = |wanted: &dyn Fn(PageId, PageId) -> bool| {
-            self.truth.iter().filter(|&&(left, right)| wanted(left, right)).count() as u64
-        };
-        let split = |wanted: &dyn Fn(PageId, PageId) -> bool| {
-            let pairs = at_default.iter().filter(|pair| wanted(pair.left, pair.right));
-            count(pairs, gold(wanted))
-        };
-        let by_site = |same: bool| {
-            let counts = split(&|left, right| self.labels.facts(left, right).same_site == Some(same));
-            (counts.correct + counts.wrong + counts.gold > 0).then_some(counts)
-        };
-        let mut kinds = BTreeMap::new();
-        let found = at_default.iter().map(|pair| (pair.left, pair.right));
-        for (left, right) in self.truth.iter().copied().chain(found) {
-            if let Some(kind) = self.labels.kind(left, right)
-                && !kinds.contains_key(kind)
-            {
-                kinds.insert(kind.to_owned(), split(&|left, right| self.labels.kind(left, right) == Some(kind)));
-            }
-        }
-        let (clusters, strictly) = self.clusters(&run.kept);
-        let evaluation = MethodEvaluation {
-            method: method.label(),
-            name: method.name(),
-            rule: run.config.rule(),
-            unit: method.unit().name(),
-            threshold: method.threshold(),
-            pairs: split(&|_, _| true),
-            clusters,
-            strict: strictly,
-            same_site: by_site(true),
-            different_site: by_site(false),
-            kinds,
-            best: {
-                let (value, pairs) = best(&judged, self.truth.len() as u64, None);
-                CutPoint { threshold: shown(method, value), pairs }
-            },
-            halves: self.halves(&judged, method),
-            equal_recall: None,
-            sweep: self.sweep(loose, &judged),
-            levels: levels(&judged, method.unit()),
-            sites: self.site_errors(&at_default),
-            cost: run.cost,
-            is_capped: run.is_capped,
-            is_loosest_capped: loose.is_capped,
-        };
-        (judged, evaluation)
-    }
-
-    /// The judged pairs of a run, copies included, nearest first.
-    fn judged(&self, run: &MethodRun) -> Vec<JudgedPair> {
-        let mut members = run.members();
-        members.iter_mut().for_each(|pages| pages.retain(|&page| self.labels.is_judged(page)));
-        let (mut judged, unit) = (Vec::new(), run.config.method.unit());
-        let mut add = |left: PageId, right: PageId, pair: Option<&ScoredPair>| {
-            let (left, right) = (left.min(right), left.max(right));
-            let Some(is_correct) = self.labels.verdict(left, right) else { return };
-            let facts = self.labels.facts(left, right);
-            // Where thresholds depend on the site, a pair may be nearer than any threshold that can be set.
-            let nearest = unit.nearness(unit.nearest());
-            let value = pair.map_or(f64::INFINITY, |pair| run.nearness(pair).min(nearest));
-            // Where pairs on one site have a threshold of their own, levels are those of the score itself.
-            let level = pair.filter(|_| run.plan.sketch.site).map_or(value, |pair| pair.score);
-            judged.push(JudgedPair { left, right, value, level, is_correct, facts });
-        };
-        for same in &members {
-            for (at, &left) in same.iter().enumerate() {
-                same[at + 1..].iter().for_each(|&right| add(left, right, None));
-            }
-        }
-        for pair in &run.pairs {
-            for &left in &members[pair.left] {
-                members[pair.right].iter().for_each(|&right| add(left, right, Some(pair)));
-            }
-        }
-        judged.sort_by(|a, b| b.value.total_cmp(&a.value).then((a.left, a.right).cmp(&(b.left, b.right))));
-        judged
-    }
-
-    /// Scores of clusters, from the page that is kept in each page's place.
-    fn clusters(&self, kept: &PageVec<PageId>) -> (Option<ClusterScores>, Option<Counts>) {
-        if self.clustered.is_empty() {
-            return (None, None);
-        }
-        let gold: Vec<u32> = self.clustered.iter().map(|row| row.1).collect();
-        let found: Vec<PageId> = self.clustered.iter().map(|row| kept[row.0]).collect();
-        // A kept page that nobody judged is of no cluster, so that what was dropped for it counts as wrong.
-        let mut place = PageVec::filled(kept.len(), u32::MAX);
-        for (at, row) in (0u32..).zip(&self.clustered) {
-            place[row.0] = at;
-        }
-        let mut all_gold = gold.clone();
-        all_gold.push(u32::MAX);
-        let nowhere = u32::try_from(gold.len()).expect("a gold standard has fewer than 2^32 pages");
-        let mut places: Vec<u32> = found.iter().map(|&kept| place[kept].min(nowhere)).collect();
-        places.push(nowhere);
-        let found: Vec<u32> = found.into_iter().map(PageId::number).collect();
-        (Some(compare_clusters(&gold, &found)), Some(strict(&all_gold, &places)))
-    }
-
-    fn halves(&self, judged: &[JudgedPair], method: &Method) -> Halves {
-        let gold_of = |half: usize| {
-            self.truth.iter().filter(|&&(left, right)| self.labels.facts(left, right).half == half).count() as u64
-        };
-        let (least, chosen_on) = best(judged, gold_of(0), Some(0));
-        let others = judged.iter().filter(|pair| pair.facts.half == 1 && pair.value >= least);
-        Halves { threshold: shown(method, least), chosen_on, tested_on: count(others, gold_of(1)) }
-    }
-
-    fn sweep(&self, loose: &MethodRun, judged: &[JudgedPair]) -> Vec<SweepPoint> {
-        let method = &loose.config.method;
-        let points = method.definition().thresholds().into_iter().map(|threshold| {
-            let decision = method.with_threshold(threshold).definition().decision();
-            let accepted = judged.iter().filter(|pair| decision.still_accepts(pair.value));
-            let pairs = count(accepted, self.truth.len() as u64);
-            let near = |pair: &&ScoredPair| decision.still_accepts(loose.nearness(pair));
-            let near: Vec<ScoredPair> = loose.pairs.iter().filter(near).copied().collect();
-            let (clusters, strict) = if self.clustered.is_empty() {
-                (None, None)
-            } else {
-                self.clusters(&loose.stars(&near, threshold, Guess::Best))
-            };
-            SweepPoint { threshold, pairs, clusters, strict }
-        });
-        points.collect()
-    }
-
-    fn site_errors(&self, found: &[JudgedPair]) -> Vec<SiteErrors> {
-        let mut errors: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
-        let mut add = |left: PageId, right: PageId, is_wrong: bool| {
-            let mut sites = [self.labels.site_of(left), self.labels.site_of(right)];
-            if sites[0] == sites[1] {
-                sites[1] = None;
-            }
-            for site in sites.into_iter().flatten() {
-                let row = errors.entry(site).or_default();
-                if is_wrong {
-                    row.0 += 1;
-                } else {
-                    row.1 += 1;
-                }
-            }
-        };
-        found.iter().filter(|pair| !pair.is_correct).for_each(|pair| add(pair.left, pair.right, true));
-        let mut right: Vec<(PageId, PageId)> =
-            found.iter().filter(|pair| pair.is_correct).map(|pair| (pair.left, pair.right)).collect();
-        right.sort_unstable();
-        for pair in self.truth.iter().filter(|pair| right.binary_search(pair).is_err()) {
-            add(pair.0, pair.1, false);
-        }
-        let mut rows: Vec<SiteErrors> = errors
-            .into_iter()
-            .map(|(site, (wrong, missed))| SiteErrors { site: site.to_owned(), wrong, missed })
-            .collect();
-        rows.sort_by_key(|row| std::cmp::Reverse((row.wrong, row.missed)));
-        rows.truncate(LISTED_SITES);
-        rows
-    }
-}
-
-fn count<'a>(pairs: impl Iterator<Item = &'a JudgedPair>, gold: u64) -> Counts {
-    let mut counts = Counts { gold, ..Counts::default() };
-    for pair in pairs {
-        counts.correct += u64::from(pair.is_correct);
-        counts.wrong += u64::from(!pair.is_correct);
-    }
-    counts
-}
-
-/// Every cut through pairs that are sorted, nearest first: the value of the last one accepted, and the counts.
-fn cuts(judged: &[JudgedPair], gold: u64, half: Option<usize>) -> impl Iterator<Item = (f64, Counts)> {
-    let mut counts = Counts { gold, ..Counts::default() };
-    judged.chunk_by(|a, b| a.value.total_cmp(&b.value).is_eq()).map(move |same| {
-        for pair in same.iter().filter(|pair| half.is_none_or(|half| pair.facts.half == half)) {
-            counts.correct += u64::from(pair.is_correct);
-            counts.wrong += u64::from(!pair.is_correct);
-        }
-        (same[0].value, counts)
-    })
-}
-
-/// The cut with the best F1; the strictest of those.
-fn best(judged: &[JudgedPair], gold: u64, half: Option<usize>) -> (f64, Counts) {
-    let mut found = (f64::INFINITY, Counts { gold, ..Counts::default() });
-    for cut in cuts(judged, gold, half) {
-        if cut.1.f1() > found.1.f1() {
-            found = cut;
-        }
-    }
-    found
-}
-
-/// A nearness as a threshold: copies alone are as near as can be.
-fn shown(method: &Method, nearness: f64) -> f64 {
-    let unit = method.unit();
-    if nearness.is_infinite() {
-        return unit.nearest();
-    }
-    let threshold = unit.nearness(nearness).abs();
-    if unit != Unit::Similarity {
-        return threshold;
-    }
-    // Rounded down to four digits, so that the pair it comes from is still accepted when the number is typed.
-    let rounded = (threshold * 1e4).floor() / 1e4;
-    if method.definition().decision().reaches(threshold, rounded) { rounded } else { rounded - 1e-4 }
 }
 
 /// Sets every method to the recall of one of them.

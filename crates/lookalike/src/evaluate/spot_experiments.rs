@@ -10,9 +10,10 @@ use serde::Serialize;
 
 use crate::config::Guess;
 use crate::error::Result;
+use crate::evaluate::judge::Judge;
 use crate::evaluate::metrics::Counts;
 use crate::evaluate::spot_study::{Signatures, SpotMatching, SpotStep, SpotStudy};
-use crate::evaluate::{EvaluateOptions, Judge, RunPair};
+use crate::evaluate::{EvaluateOptions, RunPair};
 use crate::feature::spot::Antecedent;
 use crate::method::{Antecedents, Spotsigs};
 use crate::names::Named;

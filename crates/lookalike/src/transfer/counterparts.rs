@@ -46,7 +46,7 @@ impl Counterparts {
     }
 }
 
-/// Fingerprints alone decide: there is no text to compare.
+/// An index stores no text, so its fingerprints decide.
 fn find_in_index(judged: &JudgedPages, index: &Index, config: &Config, domains: DomainRule) -> Result<Counterparts> {
     let reader = index.reader();
     let near = NearFingerprints::new(judged.fingerprints(), reader.len().1, config.radius());

@@ -20,7 +20,7 @@ pub fn jaccard(shared: usize, left: usize, right: usize) -> f64 {
     share(shared, left + right - shared)
 }
 
-/// `part` of `whole`, 0 where there is no whole.
+/// `part` divided by `whole`; 0 if `whole` is 0.
 #[must_use]
 pub fn share(part: usize, whole: usize) -> f64 {
     if whole == 0 { 0.0 } else { part as f64 / whole as f64 }

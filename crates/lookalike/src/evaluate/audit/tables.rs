@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::JudgedAs;
+use super::judge::JudgedAs;
 use super::strata::Level;
 use crate::evaluate::metrics::wilson;
 
