@@ -222,10 +222,7 @@ const MOST_DRAWN: usize = 1000;
 /// # Errors
 /// When a file cannot be written.
 pub fn write_one_page(found: &OnePage, path: &Path) -> Result<()> {
-    if path.extension().is_some_and(|ending| ending == "json" || ending == "csv") {
-        let expected = "must name the page; a JSON and a CSV file are written beside it, with these endings";
-        return Err(Error::invalid("report", path.display(), expected));
-    }
+    render::check_page_name(path)?;
     let drawn = &found.others[..found.others.len().min(MOST_DRAWN)];
     let ranks = || (1u32..).map(f64::from).zip(drawn);
     let dots = |name: &str, of: fn(&OtherPage) -> f64| {

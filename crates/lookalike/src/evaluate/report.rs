@@ -5,7 +5,7 @@ use std::path::Path;
 use askama::Template;
 use serde::Serialize;
 
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::evaluate::experiments::{Experiments, experiments};
 use crate::evaluate::figures::figures;
 use crate::evaluate::gold::Gold;
@@ -13,6 +13,7 @@ use crate::evaluate::grid::grid_figures;
 use crate::evaluate::labels::Labels;
 use crate::evaluate::{EvaluateOptions, Evaluation, MethodEvaluation, evaluate_keeping};
 use crate::report::plots::figures::{Figure, csv};
+use crate::report::render;
 
 #[derive(Template)]
 #[template(path = "evaluation.html")]
@@ -48,10 +49,7 @@ pub fn write_report(
     path: &Path,
     announce: &dyn Fn(&str),
 ) -> Result<Evaluation> {
-    if path.extension().is_some_and(|ending| ending == "json" || ending == "csv") {
-        let expected = "names the page; a JSON and a CSV file are written beside it, with these endings";
-        return Err(Error::invalid("report", path.display(), expected));
-    }
+    render::check_page_name(path)?;
     let (evaluation, runs) = evaluate_keeping(gold, options, options.grid.is_none(), announce)?;
     let more = match runs.first() {
         Some(first) => {
@@ -78,14 +76,10 @@ pub fn write_report(
         has_sites: any(|row| !row.sites.is_empty()),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let html = page.render().map_err(|error| Error::internal(format!("the page could not be rendered: {error}")))?;
-    std::fs::write(path, html).map_err(Error::io(path, "write"))?;
-    let beside = path.with_extension("json");
-    let json = serde_json::to_string_pretty(&Written { evaluation: &evaluation, experiments: more.as_ref() })
-        .map_err(|error| Error::internal(format!("an evaluation does not serialise: {error}")))?;
-    std::fs::write(&beside, json + "\n").map_err(Error::io(&beside, "write"))?;
-    let table = path.with_extension("csv");
-    std::fs::write(&table, csv(&figures)).map_err(Error::io(&table, "write"))?;
+    render::write(path, render::html(&page)?)?;
+    let written = Written { evaluation: &evaluation, experiments: more.as_ref() };
+    render::write(&path.with_extension("json"), render::json(&written)?)?;
+    render::write(&path.with_extension("csv"), csv(&figures))?;
     Ok(evaluation)
 }
 

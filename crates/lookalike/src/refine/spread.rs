@@ -159,10 +159,7 @@ impl FirstResults {
 /// # Errors
 /// When a file cannot be written.
 pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()> {
-    if path.extension().is_some_and(|ending| ending == "json" || ending == "csv") {
-        let expected = "must name the page; a JSON and a CSV file are written beside it, with these endings";
-        return Err(Error::invalid("report", path.display(), expected));
-    }
+    render::check_page_name(path)?;
     let threshold = refiner.config().method.threshold();
     let mut figures = Vec::from(by_similarity(found));
     figures.extend(by_list(found, threshold));

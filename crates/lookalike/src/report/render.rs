@@ -26,6 +26,15 @@ pub(crate) fn json_line(value: &impl Serialize) -> Result<String> {
     Ok(text + "\n")
 }
 
+/// Refuses a name for a page that one of the files beside it would take.
+pub(crate) fn check_page_name(path: &Path) -> Result<()> {
+    if path.extension().is_some_and(|ending| ending == "json" || ending == "csv") {
+        let expected = "must name the page; a JSON and a CSV file are written beside it, with these endings";
+        return Err(Error::invalid("report", path.display(), expected));
+    }
+    Ok(())
+}
+
 /// Writes a whole file.
 pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<()> {
     std::fs::write(path, text).map_err(Error::io(path, "write"))

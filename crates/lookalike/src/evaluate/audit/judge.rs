@@ -15,6 +15,7 @@ use crate::report::diff::differences::classify;
 use crate::report::diff::hunks;
 use crate::report::plots::chart::{Scale, Series};
 use crate::report::plots::figures::{self, figure};
+use crate::report::render;
 use crate::report::stored::texts;
 use crate::text::{PageReader, TextOptions};
 
@@ -279,6 +280,7 @@ fn judged_pairs<'a>(
 /// # Errors
 /// When a file cannot be written.
 pub fn write_report(audit: &Audit, path: &Path) -> Result<()> {
+    render::check_page_name(path)?;
     let levels = &audit.tables.levels;
     let places = || (1..=levels.len()).map(|place| place as f64);
     let curve = |name: &str, of: &dyn Fn(&LevelScores) -> f64| {
@@ -299,10 +301,8 @@ pub fn write_report(audit: &Audit, path: &Path) -> Result<()> {
         &series,
     )];
     let lead = "What people judged: same, different, unsure. Tables are in the JSON output of the command.";
-    let page = figures::page("A sample, judged", lead, &figures)?;
-    std::fs::write(path, page).map_err(Error::io(path, "write"))?;
-    let table = path.with_extension("csv");
-    std::fs::write(&table, figures::csv(&figures)).map_err(Error::io(&table, "write"))
+    render::write(path, figures::page("A sample, judged", lead, &figures)?)?;
+    render::write(&path.with_extension("csv"), figures::csv(&figures))
 }
 
 /// Decides which judgments are held back.

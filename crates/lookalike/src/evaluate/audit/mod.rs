@@ -25,6 +25,7 @@ use crate::evaluate::method_run::temporary_directory;
 use crate::page::{PageId, PageOrigin, PageVec, ScoredPair};
 use crate::report::diff::{Piece, pieces};
 use crate::report::files;
+use crate::report::render;
 use crate::report::stored::{self, StoredPages, StoredSummary, texts};
 use crate::spill::Scratch;
 use crate::text::{PageReader, TextOptions};
@@ -194,6 +195,5 @@ pub fn page(directory: &Path, options: &SampleOptions) -> Result<(String, usize)
         rubric: options.rubric.as_deref().unwrap_or(RUBRIC).lines().map(str::to_owned).collect(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let html = html.render().map_err(|error| Error::internal(format!("the page could not be rendered: {error}")))?;
-    Ok((html, count))
+    Ok((render::html(&html)?, count))
 }
