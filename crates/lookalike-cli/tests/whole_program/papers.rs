@@ -229,6 +229,10 @@ fn pages_that_contain_an_item_of_a_test_set_are_dropped() {
     assert_eq!(summary(&output)["dropped"], 2);
     let ran = dedup(&[&input], &root.path().join("x"), &["--measure", "contains"]);
     assert!(ran.code == 2 && ran.stderr.contains("name that with --against"), "{}", ran.stderr);
+    let empty = root.path().join("empty");
+    fs::create_dir(&empty).unwrap();
+    let ran = dedup(&[&empty], &root.path().join("x"), &["--against", against]);
+    assert!(ran.code != 0, "pages that are held against are not input: {}", ran.stderr);
     let ran = dedup(&[&input], &root.path().join("x"), &["--against", "nowhere"]);
     assert!(ran.code == 2 && ran.stderr.contains("--against nowhere"), "{}", ran.stderr);
 }

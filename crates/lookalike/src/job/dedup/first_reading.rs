@@ -81,7 +81,9 @@ impl Run<'_> {
         }
         let mut sketched = self.sketch_pages(corpus, &mut skipped)?;
         sketched.skipped = skipped.finish()?;
-        if sketched.pages.page_count() == 0 {
+        // Examples and pages of another corpus are not input.
+        let is_page = |page: PageId| sketched.pages.is_page(page) && sketched.pages.is_input(page);
+        if !sketched.pages.all().any(is_page) {
             return Err(corpus.no_pages(&self.options.inputs, &sketched.skipped.examples));
         }
         self.check_policy(&sketched.pages)?;
