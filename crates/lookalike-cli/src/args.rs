@@ -274,9 +274,13 @@ pub(crate) struct TalkingArguments {
     #[arg(short, long)]
     pub(crate) quiet: bool,
 
-    /// Write the stages and every skipped record to this file
+    /// Write the stages, with times and counts, and every skipped record to this file
     #[arg(long, value_name = "FILE")]
     pub(crate) log: Option<PathBuf>,
+
+    /// Print the result as JSON to standard output: one document
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

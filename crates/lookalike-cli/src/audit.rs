@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use anyhow::{Context, Result};
 use lookalike::evaluate::audit;
 use lookalike::evaluate::audit::{Audit, SampleOptions, TableRow, Verdicts};
+use serde_json::json;
 
 use crate::Ending;
 use crate::evaluate_args::AuditArguments;
+use crate::json;
 use crate::table::{TextTable, counted, not_an_input, thousands};
 
 pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
-    let mut out = io::stdout().lock();
     if let Some(judgments) = &arguments.judgments {
         let found = audit::judge(&arguments.directory, judgments, arguments.target, arguments.by)?;
         if let Some(report) = &arguments.report {
@@ -19,9 +20,9 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
             audit::write_report(&found, report)?;
         }
         if arguments.json {
-            writeln!(out, "{}", serde_json::to_string_pretty(&found)?)?;
+            json::print(&found)?;
         } else {
-            print(&mut out, &found, arguments)?;
+            print(&mut io::stdout().lock(), &found, arguments)?;
         }
         return Ok(Ending::Done);
     }
@@ -34,6 +35,11 @@ pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
     let (html, pairs) = audit::page(&arguments.directory, &options)?;
     let path = arguments.page.clone().unwrap_or_else(|| arguments.directory.join("audit.html"));
     std::fs::write(&path, html).with_context(|| format!("{}: cannot write", path.display()))?;
+    if arguments.json {
+        json::print(&json!({"page": path, "pairs": pairs}))?;
+        return Ok(Ending::Done);
+    }
+    let mut out = io::stdout().lock();
     writeln!(
         out,
         "{} has {} to judge: open it in a browser, judge with the keys 1, 2 and 3, save with s, then run\n  lookalike evaluate audit {} --judgments judgments.jsonl",

@@ -11,7 +11,7 @@ use lookalike::{Error, RunOptions, dedup, estimate};
 use crate::Ending;
 use crate::args::{DedupArguments, RunningArguments};
 use crate::progress::Progress;
-use crate::{method, table};
+use crate::{json, method, table};
 
 /// Sources that a dry run lists by name.
 const LISTED_SOURCES: usize = 10;
@@ -29,7 +29,11 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     options.against = arguments.groups.against;
     options.seeds = arguments.seeds;
     if arguments.running.dry_run {
-        print_estimate(&estimate(&config, &options)?, &options)?;
+        let estimate = estimate(&config, &options)?;
+        match arguments.talking.json {
+            true => json::print(&json::of_estimate(&estimate, &options))?,
+            false => print_estimate(&estimate, &options)?,
+        }
         return Ok(Ending::Done);
     }
     let progress = Progress::new(&arguments.talking)?;
@@ -44,7 +48,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
             );
         }
     })?;
-    table::print(&outcome, &arguments.talking)?;
+    progress.report(&outcome, &arguments.talking)?;
     Ok(if outcome.summary.skipped.is_empty() { Ending::Done } else { Ending::Skipped })
 }
 

@@ -73,7 +73,7 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
     }
     .with_context(|| arguments.gold.display().to_string())?;
     let mut out = io::stdout().lock();
-    if arguments.output.json {
+    if arguments.talking.json {
         writeln!(out, "{}", serde_json::to_string_pretty(&evaluation)?)?;
     } else {
         print_evaluation(&mut out, &evaluation)?;
@@ -243,7 +243,7 @@ fn of_found(arguments: &ClustersArguments, path: &Path) -> Result<Ending> {
     let found = found_clusters(path, &GoldColumns { kind: None, site: None, ..columns })?;
     let (scores, missing) = evaluate_found(&gold, &found, arguments.allow_missing)?;
     let mut out = io::stdout().lock();
-    if arguments.output.json {
+    if arguments.talking.json {
         let value = json!({"missing_pages": missing, "clusters": scores});
         writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
         return Ok(Ending::Done);

@@ -144,10 +144,6 @@ pub(crate) struct OutputArguments {
     /// Write an HTML report with tables and plots to this file, and everything as JSON beside it
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
-
-    /// Print everything as JSON
-    #[arg(long)]
-    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]

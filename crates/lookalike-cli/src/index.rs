@@ -16,14 +16,15 @@ use lookalike::result::{SkippedRecord, index_plots};
 use lookalike::{Config, Error, Index, RunOptions, Silent};
 use serde_json::json;
 
+use crate::args::TalkingArguments;
 use crate::index_args::{
     AddArguments, BatchArguments, BuildArguments, BuildRunning, IndexCommand, JoinArguments, LookupArguments,
     PairArguments, QueryArguments, StatsArguments,
 };
-use crate::method;
 use crate::progress::Progress;
 use crate::table::{counted, thousands};
 use crate::{Ending, with_flags};
+use crate::{json, method};
 
 pub(crate) fn run(command: IndexCommand) -> Result<Ending> {
     match command {
@@ -33,10 +34,16 @@ pub(crate) fn run(command: IndexCommand) -> Result<Ending> {
         IndexCommand::Batch(arguments) => batch(&arguments),
         IndexCommand::Join(arguments) => join(&arguments),
         IndexCommand::Stats(arguments) => stats(&arguments),
-        IndexCommand::Verify { directory } => verify(&directory),
-        IndexCommand::Compact { directory, memory } => {
+        IndexCommand::Verify { directory, json } => verify(&directory, json),
+        IndexCommand::Compact { directory, memory, json } => {
             let options = OpenOptions { write: true, memory_bytes: self::memory(memory)?, ..OpenOptions::default() };
-            Index::open(&directory, options)?.compact()?;
+            let index = Index::open(&directory, options)?;
+            index.compact()?;
+            let (rows, _) = index.reader().len();
+            writeln!(io::stderr(), "{}: {} in one segment", directory.display(), counted(rows, "row", "rows"))?;
+            if json {
+                json::print(&json!({"index": directory, "rows": rows, "segments": index.stats()?.segments.len()}))?;
+            }
             Ok(Ending::Done)
         }
     }
@@ -93,7 +100,7 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
     let index = Index::create(&arguments.directory, config, memory, arguments.force)?;
     let written = arguments.fingerprints.unwrap_or(Notation::Hex);
     let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
-    print_filled(&index, &filled, arguments.talking.quiet)
+    print_filled(&index, &filled, &arguments.talking)
 }
 
 fn page_config(arguments: &BuildArguments) -> IndexConfig {
@@ -121,7 +128,7 @@ fn add(arguments: &AddArguments) -> Result<Ending> {
     }
     let written = arguments.fingerprints.unwrap_or(Notation::Hex);
     let filled = fill(&index, &arguments.inputs, written, &arguments.running, &progress)?;
-    let ending = print_filled(&index, &filled, arguments.talking.quiet)?;
+    let ending = print_filled(&index, &filled, &arguments.talking)?;
     if let Err(error) = index.merge_like_sizes() {
         writeln!(io::stderr(), "the rows were added, but segments could not be merged: {error}")?;
     }
@@ -199,13 +206,13 @@ fn files(inputs: &[String]) -> Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-fn print_filled(index: &Index, filled: &Filled, quiet: bool) -> Result<Ending> {
-    let mut out = io::stderr().lock();
+fn print_filled(index: &Index, filled: &Filled, talking: &TalkingArguments) -> Result<Ending> {
+    let (mut out, quiet) = (io::stderr().lock(), talking.quiet);
+    let (rows, _) = index.reader().len();
     for record in filled.examples.iter().filter(|_| !quiet) {
         writeln!(out, "skipped: {}", with_flags(&record.to_string()))?;
     }
     if !quiet {
-        let (rows, _) = index.reader().len();
         write!(
             out,
             "{}: {} added, {} in total",
@@ -221,6 +228,15 @@ fn print_filled(index: &Index, filled: &Filled, quiet: bool) -> Result<Ending> {
             write!(out, "; {} skipped", counted(filled.skipped, "record was", "records were"))?;
         }
         writeln!(out)?;
+    }
+    if talking.json {
+        json::print(&json!({
+            "index": index.directory(),
+            "added": filled.rows,
+            "rows": rows,
+            "without_fingerprint": filled.without,
+            "skipped": filled.skipped,
+        }))?;
     }
     Ok(if filled.skipped > 0 { Ending::Skipped } else { Ending::Done })
 }
@@ -438,8 +454,11 @@ fn write_pairs(
         written => written?,
     };
     out.flush()?;
-    if arguments.output.is_some() {
-        writeln!(io::stderr(), "{}", counted(written.pairs, "pair", "pairs"))?;
+    if let Some(path) = &arguments.output {
+        writeln!(io::stderr(), "{}: {}", path.display(), counted(written.pairs, "pair", "pairs"))?;
+        if arguments.lookup.json {
+            json::print(&json!({"output": path, "pairs": written.pairs, "limited": written.limited}))?;
+        }
     }
     if written.limited > 0 {
         let (rows, limit) = (counted(written.limited, "row has", "rows have"), arguments.limit);
@@ -493,11 +512,17 @@ fn stats(arguments: &StatsArguments) -> Result<Ending> {
     Ok(ending(&index, 0))
 }
 
-fn verify(directory: &Path) -> Result<Ending> {
+fn verify(directory: &Path, as_json: bool) -> Result<Ending> {
     let index = Index::open(directory, OpenOptions { skip_damaged: true, ..OpenOptions::default() })?;
     let wrong = index.verify();
+    let rows = index.reader().len().0;
+    if as_json {
+        json::print(&json!({"index": directory, "rows": rows, "damage": wrong}))?;
+    }
     if wrong.is_empty() {
-        writeln!(io::stdout(), "{}: no damage found, {} rows", directory.display(), thousands(index.reader().len().0))?;
+        if !as_json {
+            writeln!(io::stdout(), "{}: no damage found, {}", directory.display(), counted(rows, "row", "rows"))?;
+        }
         return Ok(Ending::Done);
     }
     Err(anyhow::anyhow!("{}", wrong.join("\nerror: ")))

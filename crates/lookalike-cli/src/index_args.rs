@@ -52,6 +52,9 @@ pub(crate) enum IndexCommand {
         /// The index
         #[arg(value_name = "DIR")]
         directory: PathBuf,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
     },
     /// Merge all segments into one, without deleted rows
     Compact {
@@ -61,6 +64,9 @@ pub(crate) enum IndexCommand {
         /// Memory limit [default: half of the available memory]
         #[arg(long, value_name = "SIZE", value_parser = parse_bytes)]
         memory: Option<u64>,
+        /// Print the result as JSON
+        #[arg(long)]
+        json: bool,
     },
 }
 
@@ -233,7 +239,7 @@ pub(crate) struct PairArguments {
     #[arg(long, value_name = "N", default_value_t = 1000)]
     pub(crate) limit: usize,
 
-    /// Write to this file instead of standard output
+    /// Write to this file instead of standard output; with --json, the number of pairs is printed
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 

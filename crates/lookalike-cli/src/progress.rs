@@ -1,17 +1,20 @@
-//! Progress: one line per stage on a terminal, nothing elsewhere, a log file on request.
+//! Progress: one line per stage on a terminal, nothing elsewhere, a log file on request; and how a run ended.
+//!
+//! A line of the log is a time (RFC 3339, UTC), what happened, and counts as `name=number`.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::{Context, Result};
+use chrono::{DateTime, SecondsFormat, Utc};
 use indicatif::{HumanBytes, HumanCount, ProgressBar, ProgressState, ProgressStyle};
-use lookalike::result::SkippedRecord;
+use lookalike::result::{Outcome, SkippedRecord};
 use lookalike::{Observer, Stage};
 
 use crate::args::TalkingArguments;
-use crate::with_flags;
+use crate::{json, table, with_flags};
 
 /// Shows and logs the progress of a run.
 pub(crate) struct Progress {
@@ -23,6 +26,7 @@ struct State {
     bar: ProgressBar,
     log: Option<File>,
     started: Instant,
+    done: u64,
     pages: u64,
 }
 
@@ -34,8 +38,24 @@ impl Progress {
             }
             None => None,
         };
-        let state = State { bar: ProgressBar::hidden(), log, started: Instant::now(), pages: 0 };
+        let state = State { bar: ProgressBar::hidden(), log, started: Instant::now(), done: 0, pages: 0 };
         Ok(Progress { visible: !talking.quiet && io::stderr().is_terminal(), state: Mutex::new(state) })
+    }
+
+    /// The end of a run: its counts in the log, the summary for people on standard error, on request the one for
+    /// programs on standard output.
+    pub(crate) fn report(&self, outcome: &Outcome, talking: &TalkingArguments) -> Result<()> {
+        let summary = &outcome.summary;
+        let skipped: u64 = summary.skipped.values().sum();
+        self.state().log(&format!(
+            "done pages={} kept={} dropped={} clusters={} pairs={} ignored_files={} skipped={skipped}",
+            summary.pages, summary.kept, summary.dropped, summary.clusters, summary.pairs, summary.ignored_files
+        ));
+        table::print(outcome, talking)?;
+        if talking.json {
+            json::print(&json::of_run(outcome)?)?;
+        }
+        Ok(())
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -46,9 +66,9 @@ impl Progress {
 impl State {
     fn log(&mut self, line: &str) {
         if let Some(file) = &mut self.log {
-            let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_secs_f64();
+            let now = DateTime::<Utc>::from(SystemTime::now()).to_rfc3339_opts(SecondsFormat::Millis, true);
             // A log that cannot be written does not stop the work.
-            let _ = writeln!(file, "{now:.3} {line}");
+            let _ = writeln!(file, "{now} {line}");
         }
     }
 }
@@ -58,12 +78,17 @@ fn counts_bytes(stage: Stage) -> bool {
     matches!(stage, Stage::Read | Stage::Verify)
 }
 
+fn unit(stage: Stage) -> &'static str {
+    if counts_bytes(stage) { "bytes" } else { "pages" }
+}
+
 impl Observer for Progress {
     fn start(&self, stage: Stage, total: u64) {
         let mut state = self.state();
         state.started = Instant::now();
-        state.pages = 0;
-        state.log(&format!("{} started", stage.name()));
+        (state.done, state.pages) = (0, 0);
+        let ahead = if total == 0 { String::new() } else { format!(" {}={total}", unit(stage)) };
+        state.log(&format!("{} started{ahead}", stage.name()));
         if !self.visible {
             return;
         }
@@ -91,6 +116,7 @@ impl Observer for Progress {
     fn advance(&self, done: u64, pages: u64) {
         let mut state = self.state();
         state.pages += pages;
+        state.done += done;
         if self.visible {
             state.bar.set_message(HumanCount(state.pages).to_string());
             state.bar.inc(done);
@@ -105,7 +131,14 @@ impl Observer for Progress {
     fn finish(&self, stage: Stage) {
         let mut state = self.state();
         let seconds = state.started.elapsed().as_secs_f64();
-        state.log(&format!("{} finished in {seconds:.3} s", stage.name()));
+        let mut counts = String::new();
+        if state.pages > 0 {
+            counts.push_str(&format!(" pages={}", state.pages));
+        }
+        if counts_bytes(stage) {
+            counts.push_str(&format!(" bytes={}", state.done));
+        }
+        state.log(&format!("{} finished{counts} seconds={seconds:.3}", stage.name()));
         state.bar.finish_and_clear();
         if self.visible {
             let pages = if state.pages > 0 { format!(", {} pages", HumanCount(state.pages)) } else { String::new() };

@@ -6,7 +6,6 @@ use lookalike::{RunOptions, Thresholds, recluster};
 use crate::Ending;
 use crate::args::ReclusterArguments;
 use crate::progress::Progress;
-use crate::table;
 
 pub(crate) fn run(arguments: &ReclusterArguments) -> Result<Ending> {
     let input = arguments.directory.to_string_lossy().into_owned();
@@ -23,6 +22,6 @@ pub(crate) fn run(arguments: &ReclusterArguments) -> Result<Ending> {
         between_sites: arguments.between_sites,
     };
     let outcome = recluster(&arguments.directory, thresholds, cluster, &options, &progress)?;
-    table::print(&outcome, &arguments.talking)?;
+    progress.report(&outcome, &arguments.talking)?;
     Ok(Ending::Done)
 }

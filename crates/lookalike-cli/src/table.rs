@@ -1,6 +1,6 @@
 //! The summary printed at the end of a run, and how numbers are written for people.
 
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::path::Path;
 
 use lookalike::Error;
@@ -72,7 +72,7 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Prints the summary to a terminal; skipped records are always reported.
+/// Prints the summary to standard error, be it a terminal or not.
 pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result<()> {
     if talking.quiet {
         return Ok(());
@@ -94,12 +94,11 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
             writeln!(out, "  {:<14} {:>8}  first: {first}", record.kind.name(), thousands(count))?;
         }
     }
-    if !out.is_terminal() {
-        return Ok(());
-    }
     let share = |part: u64| format!("{:5.1} %", part as f64 * 100.0 / summary.pages.max(1) as f64);
-    let mut row =
-        |label: &str, number: u64, note: String| writeln!(out, "  {label:<22} {:>12}  {note}", thousands(number));
+    let mut row = |label: &str, number: u64, note: String| {
+        let line = format!("  {label:<22} {:>12}  {note}", thousands(number));
+        writeln!(out, "{}", line.trim_end())
+    };
     row("pages", summary.pages, String::new())?;
     row("kept", summary.kept, share(summary.kept))?;
     row("exact copies", summary.kinds["exact"], share(summary.kinds["exact"]))?;
@@ -134,6 +133,9 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
         let kinds: Vec<String> =
             summary.other_records.iter().map(|(what, count)| format!("{what} {}", thousands(*count))).collect();
         row("other records", summary.other_records.values().sum(), kinds.join(", "))?;
+    }
+    if summary.ignored_files > 0 {
+        row("ignored files", summary.ignored_files, "not pages: images, style sheets, …".to_owned())?;
     }
     if summary.repeated_ids > 0 {
         row("repeated ids", summary.repeated_ids, "renamed id@file:record".to_owned())?;

@@ -6,8 +6,10 @@ use anyhow::Result;
 use lookalike::result::files;
 use lookalike::transfer;
 use lookalike::transfer::{Report, TransferOptions};
+use serde_json::json;
 
 use crate::Ending;
+use crate::json;
 use crate::method::read_as;
 use crate::progress::Progress;
 use crate::search_args::TransferArguments;
@@ -28,7 +30,12 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
     options.threads = arguments.threads.map_or(options.threads, usize::from);
     let report = transfer(&options, &Progress::new(&arguments.talking)?)?;
     if !arguments.talking.quiet {
-        print(&mut io::stdout().lock(), &report, arguments)?;
+        print(&mut io::stderr().lock(), &report, arguments)?;
+    }
+    if arguments.talking.json {
+        let mut document = serde_json::to_value(&report)?;
+        document["output"] = json!(arguments.output);
+        json::print(&document)?;
     }
     if report.skipped > 0 {
         writeln!(io::stderr(), "{} skipped (--log lists them)", counted(report.skipped, "record was", "records were"))?;

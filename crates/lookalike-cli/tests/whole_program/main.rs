@@ -19,3 +19,4 @@ mod resume;
 mod same_bytes;
 mod search;
 mod story;
+mod talk;

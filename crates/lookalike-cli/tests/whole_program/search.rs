@@ -239,7 +239,7 @@ fn judgments_are_carried_by_url_and_by_content() {
         carried.lines().any(|line| line == "100 0 b0 -2") && carried.lines().any(|line| line == "101 0 b7 0"),
         "{carried}"
     );
-    assert!(ran.stdout.contains("5 judged pages were carried over by URL alone"), "{}", ran.stdout);
+    assert!(ran.stderr.contains("5 judged pages were carried over by URL alone"), "{}", ran.stderr);
     let report: Value = serde_json::from_slice(&fs::read(at.join("out/summary.json")).unwrap()).unwrap();
     assert_eq!(
         (&report["with_url"], &report["with_url_near"], &report["by_content_only"]),
@@ -372,7 +372,7 @@ fn judgments_that_make_no_sense_are_refused_with_the_line() {
     assert!(skipped.code == 3 && skipped.stderr.contains("1 record was skipped"), "{}", skipped.stderr);
     fs::write(at.join("bad.txt"), "1 0 a1 1\n1 0 stranger -2\n").unwrap();
     let allowed = transfer("bad.txt", "out", &["--allow-missing"], at);
-    assert!(allowed.code == 0 && allowed.stdout.contains("1 of them not in A"), "{}", allowed.stdout);
+    assert!(allowed.code == 0 && allowed.stderr.contains("1 of them not in A"), "{}", allowed.stderr);
 }
 
 #[test]

@@ -1,0 +1,122 @@
+//! What commands say where nobody looks at a terminal: summaries on standard error, documents on standard output, the log.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::common::{Ran, dedup, lookalike, newsroom, run, summary};
+
+fn ours(arguments: &[&str], directory: &Path) -> Ran {
+    run(lookalike().args(arguments).current_dir(directory))
+}
+
+/// The one document on standard output.
+fn document(ran: &Ran) -> Value {
+    let parsed = serde_json::from_str(&ran.stdout);
+    assert!(parsed.is_ok(), "{}\n{}", ran.stdout, ran.stderr);
+    parsed.unwrap()
+}
+
+/// Two near-duplicates and a picture, in a directory.
+fn small_pages(directory: &Path) {
+    let story = crate::common::sentence(1, 200);
+    fs::create_dir(directory.join("pages")).unwrap();
+    fs::write(directory.join("pages/a.txt"), &story).unwrap();
+    fs::write(directory.join("pages/b.txt"), format!("{story} Photo")).unwrap();
+    fs::write(directory.join("pages/logo.png"), b"\x89PNG\r\n\x1a\n").unwrap();
+}
+
+#[test]
+fn the_summary_is_on_standard_error_without_a_terminal_and_quiet_silences_it() {
+    let root = tempfile::tempdir().unwrap();
+    small_pages(root.path());
+    let ran = ours(&["dedup", "pages", "--output", "out"], root.path());
+    assert_eq!((ran.code, ran.stdout.as_str()), (0, ""), "{}", ran.stderr);
+    for line in ["  pages                             2", "  near-duplicates                   1   50.0 %"] {
+        assert!(ran.stderr.lines().any(|found| found == line), "{line} in:\n{}", ran.stderr);
+    }
+    assert!(ran.stderr.contains("  ignored files                     1  not pages"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains('\x1b') && !ran.stderr.contains('\r'), "no bars: {:?}", ran.stderr);
+    let again = ours(&["recluster", "out", "--threshold", "0.9", "--output", "strict"], root.path());
+    assert!(again.stderr.contains("near-duplicates"), "{}", again.stderr);
+    let quiet = ours(&["dedup", "pages", "--output", "quiet", "--quiet"], root.path());
+    assert_eq!((quiet.stdout.as_str(), quiet.stderr.as_str()), ("", ""));
+}
+
+#[test]
+fn a_run_prints_its_summary_and_figures_as_one_document() {
+    let root = tempfile::tempdir().unwrap();
+    let output = root.path().join("out");
+    let ran = dedup(&[&newsroom()], &output, &["--json", "--quiet"]);
+    assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+    let mut printed = document(&ran);
+    let run_figures = printed["run"].take();
+    assert!(run_figures["seconds"].as_f64().unwrap() > 0.0 && run_figures["stages"].is_array(), "{run_figures}");
+    assert_eq!(printed["output"], output.to_str().unwrap());
+    let fields = printed.as_object_mut().unwrap();
+    fields.retain(|name, _| name != "run" && name != "output");
+    assert_eq!(printed, summary(&output), "everything else is summary.json");
+
+    let planned = document(&dedup(&[&newsroom()], &root.path().join("none"), &["--json", "--dry-run"]));
+    assert_eq!((&planned["pages"], planned["sources"].as_array().unwrap().len()), (&78.into(), 78));
+    let again = ours(&["recluster", "out", "--threshold", "0.95", "--json", "--output", "strict"], root.path());
+    assert!(document(&again)["kept"].as_u64() > printed["kept"].as_u64(), "{}", again.stdout);
+}
+
+#[test]
+fn every_command_that_does_something_can_print_a_document() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    small_pages(at);
+    fs::write(at.join("qrels.txt"), "1 0 a.txt 1\n").unwrap();
+    assert_eq!(ours(&["dedup", "pages", "--output", "out"], at).code, 0);
+    for (arguments, key, expected) in [
+        (&["index", "build", "seen", "pages"][..], "rows", 2),
+        (&["index", "add", "seen", "pages/a.txt"], "added", 1),
+        (&["index", "join", "seen", "--output", "pairs.jsonl"], "limited", 0),
+        (&["index", "verify", "seen"], "rows", 3),
+        (&["index", "compact", "seen"], "segments", 1),
+        (&["index", "stats", "seen"], "rows", 3),
+        (&["evaluate", "audit", "out"], "pairs", 1),
+        (
+            &["transfer", "--qrels", "qrels.txt", "--from", "pages", "--to", "pages", "--output", "carried"],
+            "judgments",
+            1,
+        ),
+    ] {
+        let ran = ours(&[arguments, &["--json"]].concat(), at);
+        assert_eq!(ran.code, 0, "{arguments:?}: {}", ran.stderr);
+        assert_eq!(document(&ran)[key], expected, "{arguments:?}: {}", ran.stdout);
+    }
+}
+
+#[test]
+fn the_log_has_times_and_counts_of_every_stage() {
+    let root = tempfile::tempdir().unwrap();
+    small_pages(root.path());
+    fs::write(root.path().join("pages/bad.jsonl"), "{\n").unwrap();
+    let ran = ours(&["dedup", "pages", "--output", "out", "--log", "log"], root.path());
+    assert_eq!(ran.code, 3, "{}", ran.stderr);
+    let log = fs::read_to_string(root.path().join("log")).unwrap();
+    let mut events = Vec::new();
+    for line in log.lines() {
+        let (time, event) = line.split_once(' ').unwrap();
+        // As in 2026-11-18T01:31:05.123Z.
+        let form: String = time.chars().map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        assert_eq!(form, "0000-00-00T00:00:00.000Z", "{log}");
+        events.push(event);
+    }
+    assert!(events[0].starts_with("read started bytes="), "{log}");
+    let finished = |stage: &str, counts: &str| {
+        assert!(
+            events.iter().any(|event| event.starts_with(&format!("{stage} finished{counts} "))),
+            "{stage} in {log}"
+        );
+    };
+    finished("read", " pages=2");
+    ["candidates", "verify", "cluster", "write"].iter().for_each(|stage| finished(stage, ""));
+    assert!(events.iter().any(|event| event.starts_with("skipped bad_json: ")), "{log}");
+    let last = "done pages=2 kept=1 dropped=1 clusters=1 pairs=1 ignored_files=1 skipped=1";
+    assert_eq!(events.last(), Some(&last));
+}
