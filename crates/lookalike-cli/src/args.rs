@@ -170,9 +170,15 @@ pub(crate) struct GroupArguments {
     #[arg(long, value_parser = named::<ClusterMode>(), default_value_t = ClusterMode::Star)]
     pub(crate) cluster: ClusterMode,
 
-    /// Which page of a group stays: first, longest, newest, shortest-url, max:FIELD
+    /// Which page of a group stays: first (inputs in the order given, files of a directory by name), longest, newest,
+    /// shortest-url, max:FIELD
     #[arg(long, value_name = "POLICY", default_value = "first")]
     pub(crate) keep: Keep,
+
+    /// Files whose pages stay before all others, whatever --keep says, such as 'gold/**'; can be repeated, the first
+    /// pattern first
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) prefer: Vec<String>,
 
     /// Drop what another corpus already has: a result of lookalike dedup, files of pages, or an index of fingerprints
     /// (with --method simhash); against.parquet names both pages
@@ -262,6 +268,10 @@ pub(crate) struct RunningArguments {
     #[arg(long)]
     pub(crate) force: bool,
 
+    /// Overwrite a result of other inputs or settings
+    #[arg(long)]
+    pub(crate) replace: bool,
+
     /// Show what would be read and what it would take; write nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -323,6 +333,10 @@ pub(crate) struct ReclusterArguments {
     /// Write into a directory that holds other things (they stay)
     #[arg(long)]
     pub(crate) force: bool,
+
+    /// Overwrite another result at --output
+    #[arg(long)]
+    pub(crate) replace: bool,
 
     #[command(flatten)]
     pub(crate) talking: TalkingArguments,

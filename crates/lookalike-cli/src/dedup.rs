@@ -5,13 +5,13 @@ use std::io::{self, Write};
 use anyhow::Result;
 use lookalike::config::format_bytes;
 use lookalike::result::Estimate;
-use lookalike::result::files::WORK;
+use lookalike::result::files::can_resume;
 use lookalike::{Error, RunOptions, dedup, estimate};
 
 use crate::Ending;
 use crate::args::{DedupArguments, RunningArguments};
 use crate::progress::Progress;
-use crate::{json, method, table};
+use crate::{interrupt, json, method, table};
 
 /// Sources that a dry run lists by name.
 const LISTED_SOURCES: usize = 10;
@@ -22,6 +22,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     set_resources(&mut options, &arguments.running);
     options.strict = arguments.reading.strict;
     options.force = arguments.running.force;
+    options.replace = arguments.running.replace;
     options.resume = arguments.running.resume;
     options.jsonl = arguments.groups.jsonl;
     options.copy_kept = arguments.groups.copy_kept;
@@ -37,17 +38,21 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
         return Ok(Ending::Done);
     }
     let progress = Progress::new(&arguments.talking)?;
-    let outcome = dedup(&config, &options, &progress).inspect_err(|error| {
-        let work = options.output.join(WORK);
-        if work.exists() && !error.is_usage() && !matches!(error, Error::Locked { .. }) {
-            // The error itself is printed after this.
-            let _ = writeln!(
-                io::stderr(),
-                "what was read so far is in {}; run the same command with --resume to continue",
-                work.display()
-            );
+    interrupt::explain(&options.output)?;
+    let outcome = match dedup(&config, &options, &progress) {
+        Err(complete @ Error::Complete { .. }) => {
+            if !arguments.talking.quiet {
+                writeln!(io::stderr(), "{complete}")?;
+            }
+            return Ok(Ending::Done);
         }
-    })?;
+        outcome => outcome.inspect_err(|error| {
+            if can_resume(&options.output) && !error.is_usage() && !matches!(error, Error::Locked { .. }) {
+                // The error itself is printed after this.
+                let _ = writeln!(io::stderr(), "{}", interrupt::how_to_go_on(&options.output));
+            }
+        })?,
+    };
     progress.report(&outcome, &arguments.talking)?;
     Ok(if outcome.summary.skipped.is_empty() { Ending::Done } else { Ending::Skipped })
 }

@@ -9,6 +9,7 @@ mod evaluate_args;
 mod generate;
 mod index;
 mod index_args;
+mod interrupt;
 mod json;
 mod method;
 mod one_page;

@@ -26,6 +26,7 @@ pub(crate) fn config(arguments: &DedupArguments) -> Result<Config, Error> {
     config.content.keep_case = chosen.keep_case;
     config.groups.cluster = arguments.groups.cluster;
     config.groups.keep = arguments.groups.keep.clone();
+    config.groups.prefer.clone_from(&arguments.groups.prefer);
     read_as(&mut config, &arguments.reading);
     Ok(config)
 }

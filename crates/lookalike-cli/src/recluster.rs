@@ -12,6 +12,7 @@ pub(crate) fn run(arguments: &ReclusterArguments) -> Result<Ending> {
     let output = arguments.output.clone().unwrap_or_else(|| arguments.directory.clone());
     let mut options = RunOptions::new([input], output);
     options.force = arguments.force;
+    options.replace = arguments.replace;
     options.copy_kept = arguments.copy_kept;
     options.revisit = arguments.revisit;
     let progress = Progress::new(&arguments.talking)?;

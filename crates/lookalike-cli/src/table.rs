@@ -137,6 +137,13 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     if summary.ignored_files > 0 {
         row("ignored files", summary.ignored_files, "not pages: images, style sheets, …".to_owned())?;
     }
+    if let Some(first) = summary.results_not_read.first() {
+        row(
+            "results not read",
+            summary.results_not_read.len() as u64,
+            format!("such as {first}; name one to read it"),
+        )?;
+    }
     if summary.repeated_ids > 0 {
         row("repeated ids", summary.repeated_ids, "renamed id@file:record".to_owned())?;
     }

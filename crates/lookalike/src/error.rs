@@ -100,6 +100,18 @@ pub enum Error {
         /// What is there, and what to do.
         reason: &'static str,
     },
+    /// There is a result of another job at the place of the output.
+    #[error("{}: holds a result of other inputs or settings; choose another `output`, or use `replace` to overwrite it", path.display())]
+    OtherResult {
+        /// The output directory.
+        path: PathBuf,
+    },
+    /// A job that was to go on is over already: there is nothing to do.
+    #[error("{}: is complete; there is nothing to resume", path.display())]
+    Complete {
+        /// The output directory.
+        path: PathBuf,
+    },
     /// Another run holds the lock on the output directory.
     #[error("{}: another lookalike run is writing here; wait for it or choose another `output`", path.display())]
     Locked {

@@ -1,5 +1,7 @@
 //! The names of the files in a result directory. They stand here and nowhere else.
 
+use std::path::Path;
+
 /// A table: always written as Parquet, on request also as JSON lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableFiles {
@@ -17,6 +19,8 @@ macro_rules! table {
 
 /// The directory that a run works in until its result is complete.
 pub const WORK: &str = ".lookalike-work";
+/// In [`WORK`], what says which job has been done so far.
+pub(crate) const READ_KEY: &str = "read-key";
 /// Every page of the input.
 pub const PAGES: TableFiles = table!("pages");
 /// What became of every page.
@@ -50,3 +54,17 @@ pub const MAPPING: TableFiles = table!("mapping");
 pub const CONFLICTS: &str = "conflicts.jsonl";
 /// Judged pages that are alike and were judged differently.
 pub const CONTRADICTIONS: &str = "contradictions.jsonl";
+
+/// Whether a run that was killed or failed can go on with what it left in its `output`.
+#[must_use]
+pub fn can_resume(output: &Path) -> bool {
+    output.join(WORK).join(READ_KEY).exists()
+}
+
+/// Whether a directory holds a complete result of ours, of whatever kind.
+#[must_use]
+pub(crate) fn is_result(directory: &Path) -> bool {
+    std::fs::read(directory.join(SUMMARY)).is_ok_and(|bytes| {
+        serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|summary| summary.get("lookalike").is_some())
+    })
+}

@@ -31,7 +31,7 @@ const TITLE_CHARS: usize = 200;
 /// The key of a band that a page does not have.
 pub(crate) const NO_KEY: u64 = 0;
 /// The group of pages whose language cannot be detected.
-const NO_LANGUAGE: u64 = u64::MAX;
+pub(crate) const NO_LANGUAGE: u64 = u64::MAX;
 
 /// Sketches pages for a plan.
 pub struct Sketcher {

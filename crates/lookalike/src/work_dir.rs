@@ -10,12 +10,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::{Error, Result};
-use crate::files::{self, WORK};
+use crate::files::{self, READ_KEY, WORK};
 
 /// How the names of files begin that a later run can go on with.
 pub(crate) const READ_PREFIX: &str = "read-";
-/// The file among them that says which job they belong to.
-pub(crate) const READ_KEY: &str = "read-key";
 
 /// An output directory that this run holds.
 #[derive(Debug)]
@@ -155,9 +153,7 @@ fn is_ours(output: &Path, files: &[&str]) -> Result<bool> {
         names.push(entry.map_err(Error::io(output, "read"))?.file_name().to_string_lossy().into_owned());
     }
     let known = |name: &String| name == WORK || files.contains(&name.as_str());
-    let signed = fs::read(output.join(files::SUMMARY)).is_ok_and(|bytes| {
-        serde_json::from_slice::<serde_json::Value>(&bytes).is_ok_and(|summary| summary.get("lookalike").is_some())
-    });
+    let signed = files::is_result(output);
     // A result of the other kind is not to be replaced by one of this.
     let (clusters, mapping) = (files::CLUSTERS.parquet, files::MAPPING.parquet);
     let other = if files.contains(&mapping) { clusters } else { mapping };

@@ -30,8 +30,13 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
-/// `lookalike dedup INPUT… --output OUTPUT EXTRA…`
+/// `lookalike dedup INPUT… --output OUTPUT --replace EXTRA…`: tests write one result over another.
 pub fn dedup(inputs: &[&Path], output: &Path, extra: &[&str]) -> Ran {
+    dedup_once(inputs, output, &[&["--replace"], extra].concat())
+}
+
+/// `lookalike dedup INPUT… --output OUTPUT EXTRA…`
+pub fn dedup_once(inputs: &[&Path], output: &Path, extra: &[&str]) -> Ran {
     run(lookalike().arg("dedup").args(inputs).arg("--output").arg(output).args(extra))
 }
 

@@ -16,6 +16,7 @@ mod old_files;
 mod papers;
 mod report;
 mod resume;
+mod safe_output;
 mod same_bytes;
 mod search;
 mod story;

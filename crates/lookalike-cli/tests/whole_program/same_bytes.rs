@@ -1,16 +1,15 @@
-//! Same input, same bytes out: any threads, any order of the arguments, any memory.
+//! Same command, same bytes out: any threads, any memory.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
 use std::io::Write;
-use std::path::Path;
 
 use crate::common::{contents, dedup, documents, fates, sentence, summary, write_jsonl};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 
 #[test]
-fn the_same_bytes_for_any_threads_and_any_order_of_the_inputs_with_every_keep_policy() {
+fn the_same_bytes_for_any_threads_with_every_keep_policy() {
     let root = tempfile::tempdir().unwrap();
     let documents = documents();
     let mut inputs = Vec::new();
@@ -29,10 +28,10 @@ fn the_same_bytes_for_any_threads_and_any_order_of_the_inputs_with_every_keep_po
     let mut kept_pages = BTreeSet::new();
     for keep in ["first", "longest", "newest", "shortest-url", "max:score"] {
         let mut first = None;
-        for (threads, order) in [("1", [0, 1, 2, 3, 4, 5]), ("2", [5, 3, 1, 0, 2, 4]), ("4", [2, 4, 0, 5, 1, 3])] {
+        let order = [2, 4, 0, 5, 1, 3].map(|at: usize| inputs[at].as_path());
+        for threads in ["1", "2", "4"] {
             let output = root.path().join(format!("out-{threads}"));
-            let shuffled: Vec<&Path> = order.iter().map(|&at| inputs[at].as_path()).collect();
-            let ran = dedup(&shuffled, &output, &["--keep", keep, "--threads", threads, "--jsonl"]);
+            let ran = dedup(&order, &output, &["--keep", keep, "--threads", threads, "--jsonl"]);
             assert_eq!(ran.code, 0, "{}", ran.stderr);
             let bytes = contents(&output);
             assert!(bytes.len() >= 15, "{:?}", bytes.keys());

@@ -1,8 +1,11 @@
 //! How verified pairs become groups.
 
+use glob::{MatchOptions, Pattern};
 use serde::{Deserialize, Serialize};
 
+use crate::error::{Error, Result};
 use crate::names::named;
+use crate::read::Source;
 use crate::read::fields::RankField;
 
 named! {
@@ -20,7 +23,7 @@ named! {
 #[serde(rename_all = "kebab-case")]
 pub enum Keep {
     #[default]
-    /// The first in the order (source, record).
+    /// The first: inputs in the order given, the files of a directory by name, then the place in the file.
     First,
     /// The one with most tokens.
     Longest,
@@ -70,4 +73,45 @@ pub struct GroupConfig {
     pub cluster: ClusterMode,
     /// Which page of a group stays.
     pub keep: Keep,
+    /// Patterns of sources whose pages stay before those of all others, the first pattern first; only then the policy
+    /// decides.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub prefer: Vec<String>,
+}
+
+impl GroupConfig {
+    /// Refuses what cannot work.
+    pub(crate) fn check(&self) -> Result<()> {
+        self.patterns().map(drop)
+    }
+
+    fn patterns(&self) -> Result<Vec<Pattern>> {
+        let pattern = |text: &String| {
+            Pattern::new(text)
+                .map_err(|error| Error::invalid("prefer", text, format!("is not a pattern such as gold/**: {error}")))
+        };
+        self.prefer.iter().map(pattern).collect()
+    }
+
+    /// The place of every source in the order of preference: that of the first pattern that matches its path, as it was
+    /// given or within the directory that was given.
+    ///
+    /// # Errors
+    /// When a pattern matches no source: it is likely a mistake.
+    pub(crate) fn preferences(&self, sources: &[Source]) -> Result<Vec<usize>> {
+        let patterns = self.patterns()?;
+        // A star stays within a directory, and two stars do not.
+        let options = MatchOptions { require_literal_separator: true, ..MatchOptions::new() };
+        let matches = |pattern: &Pattern, source: &Source| {
+            [&source.display, &source.name].into_iter().any(|name| pattern.matches_with(name, options))
+        };
+        for (pattern, text) in patterns.iter().zip(&self.prefer) {
+            if !sources.iter().any(|source| matches(pattern, source)) {
+                let first = sources.first().map_or_else(String::new, |source| format!(", such as {}", source.display));
+                return Err(Error::invalid("prefer", text, format!("matches none of the input files{first}")));
+            }
+        }
+        let place = |source: &Source| patterns.iter().take_while(|pattern| !matches(pattern, source)).count();
+        Ok(sources.iter().map(place).collect())
+    }
 }

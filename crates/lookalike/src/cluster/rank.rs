@@ -1,4 +1,4 @@
-//! The order of preference: (keep policy, position).
+//! The order of preference: (preferred source, keep policy, position).
 //!
 //! A page's position (source, record) is its number, so ties end there and no two pages are equal.
 
@@ -28,7 +28,7 @@ impl Ranks {
 
     /// The same, by classes first: pages of a lower class before those of a higher one.
     #[must_use]
-    pub fn in_classes(keys: &PageVec<f64>, classes: &PageVec<u8>) -> Ranks {
+    pub fn in_classes<C: Ord + Sync>(keys: &PageVec<f64>, classes: &PageVec<C>) -> Ranks {
         // Without keys the position decides.
         let key = |page: PageId| if keys.is_empty() { 0.0 } else { keys[page] };
         Ranks::sorted(classes.len(), |a, b| classes[a].cmp(&classes[b]).then(key(a).total_cmp(&key(b))))

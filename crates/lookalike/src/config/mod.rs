@@ -80,6 +80,7 @@ impl Config {
         self.content.check()?;
         self.method.check()?;
         self.pairs.check()?;
+        self.groups.check()?;
         self.method.definition().check_with(&self.pairs, &self.groups)
     }
 

@@ -198,7 +198,7 @@ impl ConfigV1 {
                 exact_only: self.exact_only,
                 bucket_limit: self.bucket_limit,
             },
-            groups: GroupConfig { cluster: self.cluster, keep: self.keep.clone() },
+            groups: GroupConfig { cluster: self.cluster, keep: self.keep.clone(), ..GroupConfig::default() },
         })
     }
 }

@@ -23,10 +23,11 @@ use std::time::Instant;
 use crate::config::Config;
 use crate::corpus_stats;
 use crate::error::{Error, Result, SkippedRecord};
+use crate::files;
 use crate::job::RunOptions;
 use crate::observe::{Observer, Stage};
 use crate::plan::Plan;
-use crate::read::Corpus;
+use crate::read::{Corpus, STDIN};
 use crate::report::run::{Resources, StageUse};
 use crate::report::summary::Summary;
 use crate::report::{self, Findings};
@@ -75,16 +76,36 @@ pub struct Outcome {
 pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> Result<Outcome> {
     config.check()?;
     let work = WorkDir::open(report::result_files(), &options.output, options.force, options.resume)?;
+    if options.inputs.iter().any(|input| input == STDIN) {
+        check_earlier(options, &work, None)?; // before all of it is copied
+    }
     let Inputs { corpus, against } = Inputs::open(config, options, &work)?;
     let config = &Against::config(against.as_ref(), config);
+    let job = checkpoint::job(config, &corpus, against.as_ref());
+    check_earlier(options, &work, job)?;
     let outcome = thread_pool(options.threads)?.install(|| {
         let mut resources = Resources::start();
         let plan = plan(config, options, &corpus, observer, &mut resources)?;
-        let run = Run { config, options, observer, plan: &plan, work: &work, resources, against: against.as_ref() };
+        let run =
+            Run { config, options, observer, plan: &plan, work: &work, resources, against: against.as_ref(), job };
         run.run(&corpus)
     })?;
     work.publish()?;
     Ok(outcome)
+}
+
+/// A result of another job is not replaced unless that is wanted; one of the same job is made again, or is what a
+/// resumed run would come to.
+fn check_earlier(options: &RunOptions, work: &WorkDir, job: Option<u64>) -> Result<()> {
+    if !files::is_result(work.output()) || options.replace {
+        return Ok(());
+    }
+    let path = options.output.clone();
+    match (report::run::is_of_job(work.output(), job), options.resume) {
+        (false, _) => Err(Error::OtherResult { path }),
+        (true, true) => Err(Error::Complete { path }),
+        (true, false) => Ok(()),
+    }
 }
 
 /// The method's plan, with what it has to know of the whole corpus.
@@ -128,6 +149,8 @@ pub(crate) struct Run<'a> {
     pub(crate) work: &'a WorkDir,
     pub(crate) resources: Resources,
     pub(crate) against: Option<&'a Against>,
+    /// What decides the result, as a number.
+    pub(crate) job: Option<u64>,
 }
 
 impl Run<'_> {
@@ -137,7 +160,7 @@ impl Run<'_> {
         let mut sketched = self.stage(Stage::Read, source_bytes, |run| run.read(corpus))?;
         let plan = sketched.held.as_ref().map_or(self.plan, |held| &held.1).clone();
         let mut run = Run { plan: &plan, ..self };
-        let searched = run.stage(Stage::Candidates, 0, |run| run.search(&sketched))?;
+        let searched = run.stage(Stage::Candidates, 0, |run| run.search(corpus, &sketched))?;
         let bytes_again = sketched.bytes_to_read_again(&searched.candidate_pages);
         let mut compared = run.stage(Stage::Verify, bytes_again, |run| run.verify(corpus, &sketched, &searched))?;
         let columns_spilled = sketched.is_spilled();
@@ -170,6 +193,7 @@ impl Run<'_> {
             filters: compared.filters,
             repeated_ids: sketched.repeated_ids,
             ignored_files: corpus.ignored_files,
+            results_not_read: &corpus.results_not_read,
             other_records: &sketched.other_records,
             scopes: &sketched.scopes,
             skipped: &sketched.skipped,
@@ -186,7 +210,7 @@ impl Run<'_> {
             ("sketches", columns_spilled),
             ("features", compared.features_spilled),
         ];
-        let stages = run.resources.write(run.work.path(), &run.options.facts(source_bytes, &spilled))?;
+        let stages = run.resources.write(run.work.path(), &run.options.facts(run.job, source_bytes, &spilled))?;
         Ok(Outcome {
             summary,
             skipped_examples: sketched.skipped.examples,

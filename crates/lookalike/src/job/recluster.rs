@@ -154,6 +154,11 @@ pub fn recluster(
     config.groups.cluster = cluster.unwrap_or(config.groups.cluster);
     let options = RunOptions { jsonl: directory.join(files::CLUSTERS.jsonl).exists(), ..options.clone() };
     let work = WorkDir::open(report::result_files(), &options.output, options.force, false)?;
+    let is_in_place =
+        directory.canonicalize().is_ok_and(|path| work.output().canonicalize().is_ok_and(|to| to == path));
+    if !is_in_place && !options.replace && files::is_result(work.output()) {
+        return Err(Error::OtherResult { path: options.output.clone() });
+    }
     let outcome = thread_pool(options.threads)?.install(|| {
         let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
         let loaded = stored::pages(directory, work.path(), limit)?;
@@ -168,8 +173,16 @@ pub fn recluster(
         stats.frames = loaded.frames.clone();
         let plan = config.plan_with(Some(Arc::new(stats)));
         let resources = Resources::start();
-        let run =
-            Run { config: &config, options: &options, observer, plan: &plan, work: &work, resources, against: None };
+        let run = Run {
+            config: &config,
+            options: &options,
+            observer,
+            plan: &plan,
+            work: &work,
+            resources,
+            against: None,
+            job: None,
+        };
         cluster_again(run, directory, &stricter, &stored, loaded, &corpus)
     })?;
     work.publish()?;
@@ -196,7 +209,7 @@ fn cluster_again(
 
     let StoredPages { mut pages, first, ids, .. } = loaded;
     pages.rank_keys = rank_keys(corpus, run.config, &pages, run.options.threads)?;
-    let ranks = run.ranks(&pages)?;
+    let ranks = run.ranks(corpus, &pages)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page]);
 
@@ -226,6 +239,7 @@ fn cluster_again(
         filters: stored.filters,
         repeated_ids: stored.repeated_ids,
         ignored_files: stored.ignored_files,
+        results_not_read: &stored.results_not_read,
         other_records: &stored.other_records,
         scopes: &stored.compared,
         skipped: &skipped,
@@ -249,7 +263,7 @@ fn cluster_again(
         let options = OutputOptions { copy_kept, ..run.options.output_options() };
         report::write_again(&findings, directory, run.work.path(), options, run.observer)
     })?;
-    let stages = run.resources.write(run.work.path(), &run.options.facts(0, &[]))?;
+    let stages = run.resources.write(run.work.path(), &run.options.facts(None, 0, &[]))?;
     Ok(Outcome {
         summary,
         skipped_examples: skipped.examples,

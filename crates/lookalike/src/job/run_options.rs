@@ -30,6 +30,8 @@ pub struct RunOptions {
     pub strict: bool,
     /// Write into a directory that is not ours.
     pub force: bool,
+    /// Replace a result of other inputs or settings.
+    pub replace: bool,
     /// Write the tables as JSON lines too.
     pub jsonl: bool,
     /// Copy kept page files instead of only listing them.
@@ -55,6 +57,7 @@ impl RunOptions {
             threads: RunOptions::default_threads(),
             strict: false,
             force: false,
+            replace: false,
             jsonl: false,
             copy_kept: false,
             resume: false,
@@ -82,8 +85,14 @@ impl RunOptions {
     }
 
     /// What `run.json` says of it.
-    pub(crate) fn facts<'a>(&'a self, input_bytes: u64, spilled: &'a [(&'a str, bool)]) -> RunFacts<'a> {
+    pub(crate) fn facts<'a>(
+        &'a self,
+        job: Option<u64>,
+        input_bytes: u64,
+        spilled: &'a [(&'a str, bool)],
+    ) -> RunFacts<'a> {
         RunFacts {
+            job,
             inputs: &self.inputs,
             output: &self.output,
             memory_bytes: self.memory_bytes,

@@ -40,6 +40,8 @@ pub struct Corpus {
     pub sources: Vec<Source>,
     /// Files in directories that are clearly not pages (images, style sheets, …).
     pub ignored_files: u64,
+    /// Results of earlier runs in the directories that were named; they are not read unless they are named themselves.
+    pub results_not_read: Vec<String>,
     /// Files that could not be looked at, or are in no format that is read.
     pub problems: Vec<SkippedRecord>,
     /// Which field is what.
@@ -67,10 +69,11 @@ impl Corpus {
     /// The pages of known sources.
     #[must_use]
     pub(crate) fn new(sources: impl Into<Sources>, config: &ReadConfig) -> Corpus {
-        let Sources { list, ignored, problems } = sources.into();
+        let Sources { list, ignored, results, problems } = sources.into();
         Corpus {
             sources: list,
             ignored_files: ignored,
+            results_not_read: results,
             problems,
             names: FieldNames::new(&config.fields, RankField::None),
             fields: config.fields.clone(),
@@ -148,6 +151,12 @@ impl Corpus {
     pub fn no_pages(&self, inputs: &[String], skipped: &[SkippedRecord]) -> Error {
         let hint = match (skipped.first(), self.sources.len(), self.ignored_files) {
             (Some(first), ..) => format!(": every record had to be skipped; the first one:\n  {first}"),
+            (None, 0, _) if !self.results_not_read.is_empty() => {
+                format!(
+                    ": only results of earlier runs are there; to read what one of them kept, name it: {}",
+                    self.results_not_read[0]
+                )
+            }
             (None, 0, 0) => ": there are no files to read".to_owned(),
             (None, 0, ignored) => {
                 format!(": {ignored} files are there, none of a format that is read ({})", Format::list())

@@ -70,6 +70,8 @@ pub struct Findings<'a> {
     pub repeated_ids: u64,
     /// Files that are not pages.
     pub ignored_files: u64,
+    /// Results of earlier runs that were not read.
+    pub results_not_read: &'a [String],
     /// Records that are not pages, by what they are.
     pub other_records: &'a BTreeMap<String, u64>,
     /// Pages of HTML by the part of them that was compared.

@@ -23,6 +23,8 @@ pub struct StageUse {
 /// What a run was given.
 #[derive(Debug, Clone, Copy)]
 pub struct RunFacts<'a> {
+    /// What was done to which files, as a number; none where the same files are not to be found again.
+    pub job: Option<u64>,
     /// The inputs, as they were named.
     pub inputs: &'a [String],
     /// The output directory.
@@ -67,6 +69,7 @@ impl Resources {
             .collect();
         let run = json!({
             "lookalike": env!("CARGO_PKG_VERSION"),
+            "job": facts.job.map(job_name),
             "seconds": self.started.elapsed().as_secs_f64(),
             "cpu_seconds": cpu_seconds(),
             "peak_memory_bytes": peak_memory_bytes(),
@@ -87,6 +90,17 @@ impl Resources {
         render::write(&directory.join(files::RUN), render::json(&run)?)?;
         Ok(self.stages)
     }
+}
+
+fn job_name(job: u64) -> String {
+    format!("{job:016x}")
+}
+
+/// Whether the result in `directory` was made by this job, which is over.
+pub(crate) fn is_of_job(directory: &Path, job: Option<u64>) -> bool {
+    let run = std::fs::read(directory.join(files::RUN)).unwrap_or_default();
+    let run: serde_json::Value = serde_json::from_slice(&run).unwrap_or_default();
+    job.is_some_and(|job| run["job"] == job_name(job))
 }
 
 fn read_line(path: &str) -> Option<String> {

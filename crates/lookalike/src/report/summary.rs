@@ -43,6 +43,9 @@ pub struct Summary {
     pub files: Vec<SourceFile>,
     /// Files in directories that are clearly not pages.
     pub ignored_files: u64,
+    /// Results of earlier runs in the directories that were named; they were not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub results_not_read: Vec<String>,
     /// Records of web archives that are not pages, by what they are.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub other_records: BTreeMap<String, u64>,
@@ -253,6 +256,7 @@ impl Summary {
             source_bytes: findings.source_bytes,
             files: findings.earlier.as_ref().map_or_else(|| source_files(findings), |earlier| earlier.files.clone()),
             ignored_files: findings.ignored_files,
+            results_not_read: findings.results_not_read.to_vec(),
             other_records: findings.other_records.clone(),
             compared: findings.scopes.clone(),
             revisits: pages.revisits().filter(|(_, original)| original.is_some()).count() as u64,

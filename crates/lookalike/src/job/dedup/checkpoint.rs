@@ -14,11 +14,13 @@ use postcard::ser_flavors::Flavor;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::config::Config;
 use crate::error::{Error, Result};
+use crate::files::READ_KEY;
 use crate::job::dedup::sketched_batch::SketchedBatch;
 use crate::job::dedup::{Against, Run};
-use crate::read::{Corpus, Unit, UnitEnd};
-use crate::work_dir::{READ_KEY, READ_PREFIX};
+use crate::read::{Corpus, STDIN, Source, Unit, UnitEnd};
+use crate::work_dir::READ_PREFIX;
 
 /// What a file holds, one after the other.
 #[derive(Serialize, Deserialize)]
@@ -183,18 +185,30 @@ impl Checkpoints {
 
 /// What the files are good for: the same config on the same input, by the same version.
 fn key(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> String {
-    let mut key = format!("lookalike {} {:016x}\n", env!("CARGO_PKG_VERSION"), run.config.hash());
-    for source in &corpus.sources {
-        key += &format!("{} {} {}\n", source.bytes, source.location.version(), source.display);
-    }
-    // What an index says of a page depends on the index.
-    if let Some(index) = run.against.and_then(Against::index) {
-        key += &format!("index {:016x}\n", index.version());
-    }
+    let mut key = format!("lookalike {}\n{}", env!("CARGO_PKG_VERSION"), job_text(run.config, corpus, run.against));
     for unit in units {
         key += &format!("{:?} {}\n", unit.sources, unit.stretch.as_ref().map_or(0, |stretch| stretch.from));
     }
     key
+}
+
+/// What decides a result: the config, and what was read.
+fn job_text(config: &Config, corpus: &Corpus, against: Option<&Against>) -> String {
+    let mut text = format!("{:016x}\n", config.hash());
+    for source in &corpus.sources {
+        text += &format!("{} {} {}\n", source.bytes, source.location.version(), source.display);
+    }
+    // What an index says of a page depends on the index.
+    if let Some(index) = against.and_then(Against::index) {
+        text += &format!("index {:016x}\n", index.version());
+    }
+    text
+}
+
+/// The job as a number; none where its input was read from a stream, which nobody can compare.
+pub(super) fn job(config: &Config, corpus: &Corpus, against: Option<&Against>) -> Option<u64> {
+    let is_stream = |source: &Source| source.display == STDIN;
+    (!corpus.sources.iter().any(is_stream)).then(|| xxh3_64(job_text(config, corpus, against).as_bytes()))
 }
 
 fn broken(path: &Path, reason: &str) -> Error {

@@ -10,12 +10,14 @@ use crate::cluster::rank::Ranks;
 use crate::error::{Error, Result};
 use crate::job::dedup::first_reading::Sketched;
 use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, Run};
-use crate::page::{PageId, PageVec};
+use crate::names::Named;
+use crate::page::{PageId, PageOrigin, PageVec};
 use crate::page_table::{BYTES_PER_PAGE, PageTable};
-use crate::plan::{BitSearch, MatchingOrder, Search};
+use crate::plan::{BitSearch, MatchingOrder, Search, Within};
+use crate::read::Corpus;
 use crate::size::format_bytes;
 use crate::sketch::page_sets::{PageSets, PairScratch};
-use crate::sketcher::NO_KEY;
+use crate::sketcher::{NO_KEY, NO_LANGUAGE};
 use crate::spill::{Scratch, Spill};
 use crate::verify::{self, Verified};
 
@@ -52,9 +54,10 @@ struct Joined {
 
 impl Run<'_> {
     /// Ranks pages, finds equal ones, and pairs that are worth comparing.
-    pub(super) fn search(&self, sketched: &Sketched) -> Result<Searched> {
+    pub(super) fn search(&self, corpus: &Corpus, sketched: &Sketched) -> Result<Searched> {
         let pages = &sketched.pages;
-        let ranks = self.ranks(pages)?;
+        self.check_groups(sketched)?;
+        let ranks = self.ranks(corpus, pages)?;
         let sets =
             IdentitySets::new(&pages.identity, &pages.tokens, &|page| !pages.is_revisit(page), &|page| ranks.of(page));
         let rank = |page: PageId| ranks.of(sets.best[page]);
@@ -69,14 +72,17 @@ impl Run<'_> {
         Ok(Searched { ranks, sets, order, candidates, candidate_pages, collisions, tables })
     }
 
-    /// The order of preference: that of the keep policy, or the one that pages are matched in. What is not of the
-    /// input is kept before anything that is; revisits come last.
-    pub(crate) fn ranks(&self, pages: &PageTable) -> Result<Ranks> {
+    /// The order of preference: preferred sources first, then that of the keep policy, or the one that pages are matched
+    /// in. What is not of the input is kept before anything that is; revisits come last.
+    pub(crate) fn ranks(&self, corpus: &Corpus, pages: &PageTable) -> Result<Ranks> {
+        let inputs = corpus.sources.iter().take_while(|source| source.origin == PageOrigin::Input).count();
+        let preferences = self.config.groups.preferences(&corpus.sources[..inputs])?;
+        let preference = |page: PageId| preferences.get(pages.place(page).source.index()).copied().unwrap_or(0);
+        let class = |page: PageId| (pages.is_input(page), pages.is_revisit(page), preference(page));
         if !self.plan.matches_in_order() {
-            if pages.is_all_input() && pages.revisits().next().is_none() {
+            if pages.is_all_input() && pages.revisits().next().is_none() && self.config.groups.prefer.is_empty() {
                 return Ok(Ranks::new(&pages.rank_keys));
             }
-            let class = |page: PageId| if pages.is_input(page) { 1 + u8::from(pages.is_revisit(page)) } else { 0 };
             return Ok(Ranks::in_classes(&pages.rank_keys, &pages.all().map(class).collect()));
         }
         let mut keys = PageVec::new();
@@ -85,7 +91,7 @@ impl Run<'_> {
                 MatchingOrder::Shuffled => seeded_order_key(&pages.id(page)?, self.plan.seed),
                 MatchingOrder::Given => page.index() as u64,
             };
-            keys.push((pages.is_input(page), pages.is_revisit(page), key));
+            keys.push((class(page), key));
         }
         Ok(Ranks::by_key(&keys))
     }
@@ -201,6 +207,32 @@ impl Run<'_> {
                 is_input
             }),
         }
+    }
+
+    /// Groups that no page is in would silently make every page unique.
+    fn check_groups(&self, sketched: &Sketched) -> Result<()> {
+        let pages = &sketched.pages;
+        let expected = match self.plan.pairs.within {
+            None => return Ok(()),
+            Some(Within::Site) => {
+                let mut scratch = Scratch::default();
+                for page in pages.all() {
+                    if pages.strings(page, &mut scratch)?.url.is_some() {
+                        return Ok(());
+                    }
+                }
+                "no page has a URL, so none has a site; use `url_field`"
+            }
+            Some(Within::Language) => {
+                let groups = self.groups(sketched)?;
+                if groups.is_none_or(|groups| groups.iter().any(|group| ![NO_KEY, NO_LANGUAGE].contains(group))) {
+                    return Ok(());
+                }
+                "no page is in a language that is recognised"
+            }
+        };
+        let within = self.plan.pairs.within.map_or("", Within::name);
+        Err(Error::invalid("within", within, expected))
     }
 
     /// The group of every page, where pages are searched within groups.

@@ -1,8 +1,9 @@
-//! What is to be read: files, directories, globs and standard input → a sorted list of sources.
+//! What is to be read: files, directories, globs and standard input → a list of sources.
 //!
-//! Guaranteed: the same files in any order of the arguments give the same list; each source has a
-//! name of its own, which its ids and its file in `kept/` are made of. What cannot be read twice
-//! (standard input, pipes) is copied to a file first.
+//! Guaranteed: sources come in the order of the arguments, the files of a directory or a pattern by name, and what is
+//! named twice stands where it is named first. Each source has a name of its own, which its ids and its file in `kept/`
+//! are made of. Results of earlier runs are not read unless they are named. What cannot be read twice (standard input,
+//! pipes) is copied to a file first.
 
 pub mod compression;
 pub(super) mod file;
@@ -22,6 +23,7 @@ use std::path::{Path, PathBuf};
 use walkdir::WalkDir;
 
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
+use crate::files;
 use crate::page::PageOrigin;
 use crate::read::format::{Format, is_no_page};
 use crate::read::source::compression::Compression;
@@ -100,10 +102,12 @@ impl Source {
 /// All sources of a run.
 #[derive(Debug, Default)]
 pub struct Sources {
-    /// The sources, by name.
+    /// The sources, in the order in which they were named.
     pub list: Vec<Source>,
     /// Files in directories that are clearly not pages (images, style sheets, …).
     pub ignored: u64,
+    /// Results of earlier runs, which are not read because nobody named them.
+    pub results: Vec<String>,
     /// Files that could not be looked at, or are in no format we read.
     pub problems: Vec<SkippedRecord>,
 }
@@ -135,17 +139,24 @@ pub fn discover(inputs: &[String], format: Option<Format>, output: &Path, spool:
         directories: HashSet::new(),
         sources: Sources::default(),
     };
-    let (remote, local): (Vec<&String>, Vec<&String>) = inputs.iter().partition(|input| remote::is_remote(input));
-    let paths = expand(&local)?;
-    let prefix = paths.iter().filter(|path| path.is_dir()).count() > 1;
-    for path in &paths {
-        finder.add(path, prefix)?;
-    }
-    for input in remote {
-        finder.add_remote(input)?;
+    let named = expand(inputs)?;
+    let prefix = named.iter().filter(|named| named.path().is_some_and(Path::is_dir)).count() > 1;
+    for named in &named {
+        let before = finder.found.len();
+        match named {
+            Named::Remote(url) => finder.add_remote(url)?,
+            Named::Path(path) => finder.add(path, prefix)?,
+            Named::Matched { path, results } => {
+                if let Some(result) = results.iter().chain([path]).find(|path| files::is_result(path)) {
+                    finder.sources.results.push(display(result));
+                } else {
+                    finder.add(path, prefix)?;
+                }
+            }
+        }
+        finder.found[before..].sort_by(|a, b| (&a.display, &a.name).cmp(&(&b.display, &b.name)));
     }
     let Finder { mut found, mut sources, .. } = finder;
-    found.sort_by(|a, b| (&a.display, &a.name).cmp(&(&b.display, &b.name)));
     let mut seen = HashSet::new();
     found.retain(|file| {
         seen.insert(match file.location.path() {
@@ -156,33 +167,62 @@ pub fn discover(inputs: &[String], format: Option<Format>, output: &Path, spool:
     for file in found {
         look_at(file, format, &mut sources)?;
     }
+    sources.results.sort();
+    sources.results.dedup();
     assign_names(&mut sources.list);
     Ok(sources)
 }
 
-/// The arguments as paths, patterns resolved, in an order of their own.
-fn expand(inputs: &[&String]) -> Result<Vec<PathBuf>> {
-    let mut paths = Vec::new();
-    for input in inputs {
-        let path = PathBuf::from(input);
-        if *input == STDIN || path.exists() {
-            paths.push(path);
-            continue;
-        }
-        if !input.contains(['*', '?', '[']) {
-            return Err(Error::NotFound { path });
-        }
-        let matches = glob::glob(input)
-            .map_err(|error| Error::bad_input(Path::new(input), format!("not a valid pattern: {error}")))?;
-        let before = paths.len();
-        paths.extend(matches.filter_map(Result::ok));
-        if paths.len() == before {
-            return Err(Error::NoPages { inputs: (*input).clone(), hint: ": the pattern matches no file".to_owned() });
+/// An argument, or one of the paths that it stands for.
+enum Named {
+    Remote(String),
+    Path(PathBuf),
+    /// What a pattern matched, and the directories above it that the pattern does not spell out.
+    Matched {
+        path: PathBuf,
+        results: Vec<PathBuf>,
+    },
+}
+
+impl Named {
+    fn path(&self) -> Option<&Path> {
+        match self {
+            Named::Remote(_) => None,
+            Named::Path(path) | Named::Matched { path, .. } => Some(path),
         }
     }
-    paths.sort();
-    paths.dedup();
-    Ok(paths)
+}
+
+/// The arguments in their order, patterns resolved.
+fn expand(inputs: &[String]) -> Result<Vec<Named>> {
+    let is_pattern = |text: &str| text.contains(['*', '?', '[']);
+    let mut named = Vec::new();
+    for input in inputs {
+        let path = PathBuf::from(input);
+        if remote::is_remote(input) {
+            named.push(Named::Remote(input.clone()));
+        } else if *input == STDIN || path.exists() {
+            named.push(Named::Path(path));
+        } else if !is_pattern(input) {
+            return Err(Error::NotFound { path });
+        } else {
+            let spelled_out = path.components().take_while(|part| !is_pattern(&part.as_os_str().to_string_lossy()));
+            let spelled_out = spelled_out.collect::<PathBuf>();
+            let matches = glob::glob(input)
+                .map_err(|error| Error::bad_input(Path::new(input), format!("not a valid pattern: {error}")))?;
+            let before = named.len();
+            named.extend(matches.filter_map(Result::ok).map(|path| {
+                let above = path.ancestors().skip(1).take_while(|above| *above != spelled_out);
+                let results = above.filter(|above| !above.as_os_str().is_empty()).map(Path::to_path_buf).collect();
+                Named::Matched { path, results }
+            }));
+            if named.len() == before {
+                let hint = ": the pattern matches no file".to_owned();
+                return Err(Error::NoPages { inputs: input.clone(), hint });
+            }
+        }
+    }
+    Ok(named)
 }
 
 struct Finder<'a> {
@@ -208,7 +248,7 @@ impl Finder<'_> {
             let stem = path.canonicalize().ok().and_then(|full| full.file_name().map(|name| readable(name.as_ref())));
             let stem = stem.filter(|_| prefix).map_or_else(String::new, |name| name + "/");
             fs::read_dir(path).map_err(Error::io(path, "read"))?;
-            return self.walk(path, &stem);
+            return if files::is_result(path) { self.add_result(path, &stem) } else { self.walk(path, &stem) };
         }
         let is_stdin = path == Path::new(STDIN);
         let name = if is_stdin {
@@ -221,6 +261,24 @@ impl Finder<'_> {
         let location = Location::File(path_to_read);
         self.found.push(ListedFile { display: display(path), name, location, in_directory: false });
         Ok(())
+    }
+
+    /// A result that was named: what it kept.
+    fn add_result(&mut self, result: &Path, stem: &str) -> Result<()> {
+        let kept = result.join(files::KEPT);
+        if !kept.is_dir() {
+            let reason = "is a lookalike result without kept records; name the files that it was made from";
+            return Err(Error::bad_input(result, reason));
+        }
+        let list = kept.join(files::KEPT_LIST);
+        if list.exists() {
+            let reason = format!(
+                "is a lookalike result of page files, which {} lists; use `files_from` with that list, or make the result with `copy_kept`",
+                display(&list)
+            );
+            return Err(Error::bad_input(result, reason));
+        }
+        self.walk(&kept, stem)
     }
 
     /// Objects in a store.
@@ -250,7 +308,11 @@ impl Finder<'_> {
             };
             let is_ours = entry.depth() == 0 || !is_hidden(entry.path());
             if entry.file_type().is_dir() {
-                if !is_ours || !self.is_new_directory(entry.path()) {
+                let is_result = is_ours && entry.depth() > 0 && files::is_result(entry.path());
+                if is_result {
+                    self.sources.results.push(display(entry.path()));
+                }
+                if !is_ours || is_result || !self.is_new_directory(entry.path()) {
                     entries.skip_current_dir();
                 }
             } else if is_ours && entry.file_type().is_file() {
@@ -434,7 +496,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_unique_and_do_not_depend_on_the_order_of_the_arguments() {
+    fn names_are_unique_and_sources_come_in_the_order_of_the_arguments() {
         let root = tempfile::tempdir().unwrap();
         for (file, content) in [
             ("a/x.html", "<p>"),
@@ -453,15 +515,46 @@ mod tests {
         let expected: Vec<(String, String)> =
             expected.iter().map(|(name, format)| ((*name).to_owned(), (*format).to_owned())).collect();
         assert_eq!(names(&[&a, &b, &c]), expected);
-        assert_eq!(names(&[&c, &b, &a, &c]), expected);
+        let [deep, ax, bx, c_file] = [0, 1, 2, 3].map(|at: usize| expected[at].clone());
+        assert_eq!(names(&[&c, &b, &a, &c]), [c_file, bx, deep, ax]);
         assert_eq!(
             names(&[&a]),
             [("deep/y.txt".to_owned(), "text".to_owned()), ("x.html".to_owned(), "html".to_owned())]
         );
-        // What is reached in two ways has one name, whichever way comes first.
-        let inner = a.join("deep");
-        assert_eq!(names(&[&a, &inner]), names(&[&inner, &a]));
-        assert_eq!(names(&[&a, &a.join("deep/y.txt")]), names(&[&a.join("deep/y.txt"), &a]));
+        // What is reached in two ways stands where it is named first.
+        let places = |inputs: &[&Path]| names(inputs).into_iter().map(|(name, _)| name).collect::<Vec<_>>();
+        assert_eq!(places(&[&a, &a.join("deep")]), ["a/deep/y.txt", "a/x.html"]);
+        assert_eq!(places(&[&a.join("x.html"), &a]), ["x.html", "deep/y.txt"]);
+        let pattern = root.path().join("[ab]");
+        assert_eq!(places(&[&c, &pattern]), ["c.jsonl", "a/deep/y.txt", "a/x.html", "b/x.html"]);
+    }
+
+    #[test]
+    fn results_of_earlier_runs_are_read_only_if_they_are_named() {
+        let root = tempfile::tempdir().unwrap();
+        for file in ["a.jsonl", "out/kept/a.jsonl", "out/pages.jsonl", "other/summary.json"] {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "{}").unwrap();
+        }
+        fs::write(root.path().join("out/summary.json"), r#"{"lookalike": "1.0.0"}"#).unwrap();
+        let found = |inputs: &[&str]| {
+            let inputs: Vec<String> = inputs.iter().map(|name| root.path().join(name).display().to_string()).collect();
+            let sources = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap();
+            let names: Vec<String> = sources.list.into_iter().map(|source| source.name).collect();
+            (names.join(" "), sources.results.len())
+        };
+        assert_eq!(found(&[""]), ("a.jsonl other/summary.json".to_owned(), 1));
+        assert_eq!(found(&["**/*.jsonl"]), ("a.jsonl".to_owned(), 1));
+        assert_eq!(found(&["o*"]), ("other/summary.json".to_owned(), 1));
+        // Whoever names a result means what it kept.
+        assert_eq!(found(&["out"]), ("a.jsonl".to_owned(), 0));
+        assert_eq!(found(&["out/kept"]), ("a.jsonl".to_owned(), 0));
+        assert_eq!(found(&["out/*/*.jsonl"]), ("a.jsonl".to_owned(), 0));
+        fs::write(root.path().join("out/kept/kept.txt"), "x.html").unwrap();
+        let inputs = [root.path().join("out").display().to_string()];
+        let refused = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap_err();
+        assert!(refused.to_string().contains("files_from"), "{refused}");
     }
 
     #[test]

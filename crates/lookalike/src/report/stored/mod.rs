@@ -41,6 +41,8 @@ pub(crate) struct StoredSummary {
     pub(crate) capped_buckets: u64,
     pub(crate) capped: Vec<Capped>,
     pub(crate) ignored_files: u64,
+    #[serde(default)]
+    pub(crate) results_not_read: Vec<String>,
     #[serde(default, alias = "passed_over")]
     pub(crate) other_records: BTreeMap<String, u64>,
     #[serde(default)]
