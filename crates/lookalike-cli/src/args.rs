@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use lookalike::config::{ClusterMode, Format, Keep, MimeTypes, Scope, SiteRule, Statuses, Within, parse_bytes};
+use lookalike::result::ClusterSort;
 
 use crate::evaluate_args::EvaluateArguments;
 use crate::index_args::{IndexArguments, PlanArguments};
@@ -11,7 +12,7 @@ use crate::parameters::ParameterFlags;
 use crate::search_args::{RefineArguments, TransferArguments};
 #[cfg(feature = "serve")]
 use crate::serve_args::ServeArguments;
-use crate::values::{EvaluatedMethods, MethodParser, named};
+use crate::values::{EvaluatedMethods, FormatParser, KeepParser, MethodParser, MethodsParser, named};
 
 /// Finds the pages that are the same page.
 ///
@@ -31,7 +32,11 @@ pub(crate) struct Arguments {
 pub(crate) enum Command {
     /// Remove near-duplicates from files of pages, with evidence for every decision
     Dedup(Box<DedupArguments>),
-    /// Make a stricter result from the pairs already verified, in a moment
+    /// Why was this page dropped, or kept?
+    Explain(ExplainArguments),
+    /// Browse the groups of a result
+    Clusters(ClustersArguments),
+    /// Make another result from the pairs already verified: stricter, in other groups, or keeping other pages
     Recluster(ReclusterArguments),
     /// What every method, at its defaults, says of two pages, and where they differ
     Compare(CompareArguments),
@@ -170,9 +175,8 @@ pub(crate) struct GroupArguments {
     #[arg(long, value_parser = named::<ClusterMode>(), default_value_t = ClusterMode::Star)]
     pub(crate) cluster: ClusterMode,
 
-    /// Which page of a group stays: first (inputs in the order given, files of a directory by name), longest, newest,
-    /// shortest-url, max:FIELD
-    #[arg(long, value_name = "POLICY", default_value = "first")]
+    /// Which page of a group stays
+    #[arg(long, value_name = "POLICY", value_parser = KeepParser, default_value = "first")]
     pub(crate) keep: Keep,
 
     /// Files whose pages stay before all others, whatever --keep says, such as 'gold/**'; can be repeated, the first
@@ -203,7 +207,7 @@ pub(crate) struct GroupArguments {
 #[command(next_help_heading = "How the input is read")]
 pub(crate) struct ReadingArguments {
     /// Read every input as this format instead of recognising it
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = FormatParser)]
     pub(crate) format: Option<Format>,
 
     /// Field with the page's id [default: id]
@@ -295,7 +299,7 @@ pub(crate) struct TalkingArguments {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Example:\n  lookalike recluster out --threshold 0.85\n\nThe verified pairs stay in DIR, so a lower threshold (down to that of the dedup run) works afterwards."
+    after_help = "Examples:\n  lookalike recluster out --threshold 0.85\n  lookalike recluster out --keep newest --output out-newest\n\nThe verified pairs stay in DIR, so a lower threshold (down to that of the dedup run) works afterwards.\nWithout a threshold, the last one counts."
 )]
 pub(crate) struct ReclusterArguments {
     /// A result of lookalike dedup
@@ -322,6 +326,14 @@ pub(crate) struct ReclusterArguments {
     #[arg(long, value_parser = named::<ClusterMode>())]
     pub(crate) cluster: Option<ClusterMode>,
 
+    /// Keep another page of each group than before; dates and fields are read from the input again
+    #[arg(long, value_name = "POLICY", value_parser = KeepParser)]
+    pub(crate) keep: Option<Keep>,
+
+    /// Files whose pages stay before all others, whatever --keep says, such as 'gold/**'; can be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) prefer: Vec<String>,
+
     /// Copy kept page files instead of only listing them
     #[arg(long)]
     pub(crate) copy_kept: bool,
@@ -340,6 +352,58 @@ pub(crate) struct ReclusterArguments {
 
     #[command(flatten)]
     pub(crate) talking: TalkingArguments,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lookalike explain out metro-now/ferry.html\n  lookalike explain out http://a.example/story --full | less -R"
+)]
+pub(crate) struct ExplainArguments {
+    /// A result of lookalike dedup
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// Pages by their ids or URLs
+    #[arg(required = true, value_name = "ID")]
+    pub(crate) pages: Vec<String>,
+
+    /// Show all of the difference, and all pages of a group
+    #[arg(long)]
+    pub(crate) full: bool,
+
+    /// Print JSON: one document
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lookalike clusters out | less\n  lookalike clusters out --sort weakest --min 3        the doubtful ones first\n  lookalike clusters out --grep ferry --members 0      all pages of these groups"
+)]
+pub(crate) struct ClustersArguments {
+    /// A result of lookalike dedup
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// Order of the groups
+    #[arg(long, value_name = "ORDER", value_parser = named::<ClusterSort>(), default_value_t = ClusterSort::Size)]
+    pub(crate) sort: ClusterSort,
+
+    /// Only groups of at least so many pages
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    pub(crate) min: usize,
+
+    /// Only groups with this in the id, URL or title of a page, in whatever case
+    #[arg(long, value_name = "WORD")]
+    pub(crate) grep: Option<String>,
+
+    /// Dropped pages shown of each group, the most similar first; 0 for all
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub(crate) members: usize,
+
+    /// Print JSON: one document, with all pages
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[derive(Debug, Args)]
@@ -390,7 +454,7 @@ pub(crate) struct CompareArguments {
     pub(crate) within: Option<String>,
 
     /// Methods to compare by: all, names separated by commas, or one with its parameters; can be repeated
-    #[arg(short, long, value_name = "METHODS", default_value = "all")]
+    #[arg(short, long, value_name = "METHODS", value_parser = MethodsParser, default_value = "all")]
     pub(crate) method: Vec<EvaluatedMethods>,
 
     /// Write everything as JSON to standard output
@@ -418,7 +482,7 @@ pub(crate) struct CompareArguments {
     pub(crate) keep_case: bool,
 
     /// Read files as this format, whatever they are called
-    #[arg(long, value_name = "FORMAT")]
+    #[arg(long, value_name = "FORMAT", value_parser = FormatParser)]
     pub(crate) format: Option<Format>,
 
     /// Field with the page's id [default: id]

@@ -3,13 +3,14 @@
 use std::io::{self, IsTerminal, Write};
 
 use anyhow::{Context, Result};
-use lookalike::compare::{ComparedPage, Comparison, Piece, compare_pages, html, pieces, side_by_side};
+use lookalike::compare::{ComparedPage, Comparison, compare_pages, html, pieces, side_by_side};
 use lookalike::config::Named;
 use lookalike::{Config, Error};
 use serde_json::json;
 
 use crate::Ending;
 use crate::args::CompareArguments;
+use crate::ink::{Ink, harmless};
 use crate::values::EvaluatedMethods;
 
 pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
@@ -45,7 +46,7 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
         value["diff"] = serde_json::to_value(pieces(&found.left.text, &found.right.text))?;
         writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
     } else if arguments.html.is_none() || out.is_terminal() {
-        let ink = Ink { is_coloured: out.is_terminal() && std::env::var_os("NO_COLOR").is_none() };
+        let ink = Ink::new();
         print_table(&mut out, &found, &ink)?;
         print_difference(&mut out, &found, &ink)?;
     }
@@ -55,25 +56,6 @@ pub(crate) fn run(arguments: &CompareArguments) -> Result<Ending> {
 /// Blocks that are not compared, and how much of each, in a terminal; `lookalike text` shows them all.
 const SHOWN_BLOCKS: usize = 5;
 const SHOWN_CHARS: usize = 80;
-
-/// Colours on a terminal, markers elsewhere.
-struct Ink {
-    is_coloured: bool,
-}
-
-impl Ink {
-    fn paint(&self, code: &str, text: &str) -> String {
-        if self.is_coloured { format!("\x1b[{code}m{text}\x1b[0m") } else { text.to_owned() }
-    }
-
-    fn left(&self, text: &str) -> String {
-        if self.is_coloured { self.paint("31", text) } else { format!("[-{text}-]") }
-    }
-
-    fn right(&self, text: &str) -> String {
-        if self.is_coloured { self.paint("32", text) } else { format!("{{+{text}+}}") }
-    }
-}
 
 fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Result<()> {
     for (sign, code, page) in [("-", "31", &found.left), ("+", "32", &found.right)] {
@@ -119,11 +101,6 @@ fn print_table(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Resul
     Ok(())
 }
 
-/// Without control characters: page text must not control the terminal.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
-}
-
 fn describe(page: &ComparedPage) -> String {
     let mut text = page.name.clone();
     if let Some(url) = page.url.as_ref().filter(|url| **url != page.name) {
@@ -141,17 +118,7 @@ fn describe(page: &ComparedPage) -> String {
 
 fn print_difference(out: &mut impl Write, found: &Comparison, ink: &Ink) -> io::Result<()> {
     writeln!(out)?;
-    for piece in pieces(&found.left.text, &found.right.text) {
-        let text = match piece {
-            Piece::Shared(text) => harmless(&text),
-            Piece::Omitted(words) => ink.paint("2", &format!("[… {words} identical words …]")),
-            Piece::Left(text) => ink.left(&harmless(&text)),
-            Piece::Right(text) => ink.right(&harmless(&text)),
-            Piece::NotCompared => ink.paint("2", "[the rest was not compared]"),
-        };
-        write!(out, "{text} ")?;
-    }
-    writeln!(out)?;
+    ink.print_pieces(out, &pieces(&found.left.text, &found.right.text), 0)?;
     for (sign, code, page) in [("-", "31", &found.left), ("+", "32", &found.right)] {
         if !page.left_out.is_empty() {
             let words: usize = page.left_out.iter().map(|block| block.text.split_whitespace().count()).sum();

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use crate::args::{ReadingArguments, TalkingArguments};
-use crate::values::{EvaluatedMethods, MethodParser, method_name, named};
+use crate::values::{EvaluatedMethods, MethodParser, MethodsParser, method_name, named};
 use lookalike::config::{SiteRule, parse_bytes};
 use lookalike::evaluate::audit::StratifyBy;
 use lookalike::method::GridAxis;
@@ -66,7 +66,7 @@ pub(crate) struct ClustersArguments {
 
     /// Methods to evaluate: all, names separated by commas, or one with parameters such as "spotsigs threshold=0.4";
     /// can be repeated
-    #[arg(short, long, value_name = "METHODS", default_value = "all")]
+    #[arg(short, long, value_name = "METHODS", value_parser = MethodsParser, default_value = "all")]
     pub(crate) method: Vec<EvaluatedMethods>,
 
     /// Evaluate with all values of a parameter: ngram=1..8, threshold=0.1..0.9/0.2 or weights=none,tf; twice for a surface
@@ -158,7 +158,7 @@ pub(crate) struct PairsArguments {
 
     /// Methods to evaluate: all, names separated by commas, or one with parameters such as "spotsigs threshold=0.4";
     /// can be repeated
-    #[arg(short, long, value_name = "METHODS", default_value = "all")]
+    #[arg(short, long, value_name = "METHODS", value_parser = MethodsParser, default_value = "all")]
     pub(crate) method: Vec<EvaluatedMethods>,
 
     /// Evaluate with all values of a parameter: ngram=1..8, threshold=0.1..0.9/0.2 or weights=none,tf; twice for a surface

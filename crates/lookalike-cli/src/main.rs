@@ -2,13 +2,16 @@
 
 mod args;
 mod audit;
+mod clusters;
 mod compare;
 mod dedup;
 mod evaluate;
 mod evaluate_args;
+mod explain;
 mod generate;
 mod index;
 mod index_args;
+mod ink;
 mod interrupt;
 mod json;
 mod method;
@@ -72,7 +75,9 @@ fn main() -> ExitCode {
 fn run(arguments: Arguments) -> anyhow::Result<Ending> {
     match arguments.command {
         Command::Dedup(arguments) => dedup::run(*arguments),
-        Command::Recluster(arguments) => recluster::run(&arguments),
+        Command::Explain(arguments) => explain::run(&arguments),
+        Command::Clusters(arguments) => clusters::run(&arguments),
+        Command::Recluster(arguments) => recluster::run(arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Text(arguments) => text::run(&arguments),
         Command::Evaluate(arguments) => evaluate::run(&arguments.command),

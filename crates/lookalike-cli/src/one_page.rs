@@ -9,6 +9,7 @@ use lookalike::{Config, Method};
 
 use crate::Ending;
 use crate::evaluate_args::PageArguments;
+use crate::ink::harmless;
 use crate::method::read_as;
 use crate::table::{TextTable, counted, not_an_input};
 
@@ -38,11 +39,6 @@ pub(crate) fn run(arguments: &PageArguments) -> Result<Ending> {
         return Ok(Ending::Skipped);
     }
     Ok(Ending::Done)
-}
-
-/// Without control characters: ids must not control the terminal.
-fn harmless(text: &str) -> String {
-    text.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
 fn print(out: &mut impl Write, found: &OnePage, top: usize) -> io::Result<()> {

@@ -19,6 +19,17 @@ pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", thousands(number), if number == 1 { one } else { many })
 }
 
+/// What became of a page, in words.
+pub(crate) fn kind_name(kind: &str) -> &str {
+    match kind {
+        "exact" => "exact copy",
+        "same_core" => "same text in another frame",
+        "near" => "near-duplicate",
+        "contained" => "contained in it",
+        kind => kind,
+    }
+}
+
 /// A table for a terminal: columns as wide as their content, numbers to the right.
 pub(crate) struct TextTable<const N: usize> {
     rows: Vec<[String; N]>,

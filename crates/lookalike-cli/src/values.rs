@@ -6,7 +6,7 @@ use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::{Arg, Command};
 use lookalike::Method;
-use lookalike::config::Named;
+use lookalike::config::{Format, Keep, Named};
 
 use crate::with_flags;
 
@@ -36,6 +36,59 @@ impl TypedValueParser for MethodParser {
         let values: Vec<PossibleValue> =
             values.iter().map(|method| PossibleValue::new(method.name()).help(method.about())).collect();
         Some(Box::new(values.into_iter()))
+    }
+}
+
+/// Takes a value that is written as text; some ways to write it are offered to shells and in help texts.
+macro_rules! offered {
+    ($(#[$meta:meta])* $parser:ident takes $type:ty, offers $offers:expr) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone)]
+        pub(crate) struct $parser;
+
+        impl TypedValueParser for $parser {
+            type Value = $type;
+
+            fn parse_ref(&self, command: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<$type, clap::Error> {
+                let text = value.to_string_lossy();
+                text.parse::<$type>().map_err(|expected| {
+                    let flag = arg.map_or_else(String::new, |arg| format!(" for '{arg}'"));
+                    let message = format!("invalid value '{text}'{flag}: {}\n", with_flags(&expected.to_string()));
+                    clap::Error::raw(ErrorKind::InvalidValue, message).with_cmd(command)
+                })
+            }
+
+            fn possible_values(&self) -> Option<Box<dyn Iterator<Item = PossibleValue> + '_>> {
+                let offers: Vec<PossibleValue> = $offers;
+                Some(Box::new(offers.into_iter()))
+            }
+        }
+    };
+}
+
+offered! {
+    /// Takes a keep policy.
+    KeepParser takes Keep, offers [
+        ("first", "The first: inputs in the order given, files of a directory by name"),
+        ("longest", "The one with most words"),
+        ("newest", "The one with the latest date"),
+        ("shortest-url", "The one with the shortest URL"),
+        ("max:FIELD", "The one with the largest number in a field, such as max:score"),
+    ].map(|(name, help)| PossibleValue::new(name).help(help)).into()
+}
+
+offered! {
+    /// Takes the name of a format.
+    FormatParser takes Format,
+    offers Format::all().map(|format| PossibleValue::new(format.name()).help(format.description())).collect()
+}
+
+offered! {
+    /// Takes the methods that are evaluated.
+    MethodsParser takes EvaluatedMethods, offers {
+        let methods = Method::all();
+        let names = methods.iter().map(|method| PossibleValue::new(method.name()).help(method.about()));
+        [PossibleValue::new("all").help("All methods")].into_iter().chain(names).collect()
     }
 }
 

@@ -74,7 +74,7 @@ pub use job::RunOptions;
 pub use job::compare::compare;
 pub use job::dedup::dedup;
 pub use job::estimate::estimate;
-pub use job::recluster::{Thresholds, recluster};
+pub use job::recluster::{Regrouping, recluster};
 pub use method::Method;
 pub use observe::{Observer, Silent, Stage};
 pub use online::Online;
@@ -101,7 +101,8 @@ pub mod compare {
     pub use crate::text::{BlockPart, PageBlock};
 }
 
-/// What a run leaves behind: the names of its files, its counts, and what could not be read.
+/// What a run leaves behind: the names of its files, its counts, what could not be read, its groups, and why a page was
+/// dropped or kept.
 pub mod result {
     /// The names of the files in a result directory.
     pub mod files {
@@ -111,11 +112,14 @@ pub mod result {
     pub use crate::error::{SkipKind, SkippedRecord};
     pub use crate::job::dedup::Outcome;
     pub use crate::job::estimate::Estimate;
+    pub use crate::job::explain::{ChainLink, Evidence, ExplainedPage, Explanation, Explanations, Rejected, explain};
     pub use crate::plan::layout::Layout;
     pub use crate::report::index_plots::index_plots;
     pub use crate::report::run::StageUse;
+    pub use crate::report::stored::groups::{Cluster, ClusterPage, ClusterQuery, ClusterSort, clusters};
     pub use crate::report::summary::{
         AgainstReport, Capped, FilterReport, LargeCluster, SizeFilterReport, SourceFile, Summary, TableReport,
+        Thresholds,
     };
     pub use crate::sketch::supershingle::Bands;
 }

@@ -79,7 +79,7 @@ fn dedup_then_recluster() {
     assert!(!kept.contains("\"a\"") && kept.contains("Photo"), "the longest is kept: {kept}");
 
     let strict = RunOptions::new(named(&input), directory.path().join("strict"));
-    let outcome = lookalike::recluster(&options.output, 0.999, None, &strict, &Silent).unwrap();
+    let outcome = lookalike::recluster(&options.output, 0.999, &strict, &Silent).unwrap();
     assert_eq!(outcome.summary.kept, 3);
 }
 

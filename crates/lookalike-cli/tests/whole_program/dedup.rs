@@ -515,8 +515,11 @@ fn recluster_is_stricter_goes_back_and_equals_the_run_it_came_from() {
     for keep in ["first", "max:score"] {
         assert_eq!(dedup(&[&input], &output, &["--keep", keep]).code, 0);
         let before = contents(&output);
-        let stricter =
-            run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.93", "--output"]).arg(&other));
+        let stricter = run(lookalike()
+            .arg("recluster")
+            .arg(&output)
+            .args(["--replace", "--threshold", "0.93", "--output"])
+            .arg(&other));
         assert_eq!(stricter.code, 0, "{}", stricter.stderr);
         assert!(contents(&output) == before, "--output leaves the first result alone");
         let rows = table(&other.join("clusters.parquet"));

@@ -21,3 +21,4 @@ mod same_bytes;
 mod search;
 mod story;
 mod talk;
+mod why;

@@ -203,5 +203,5 @@ fn a_page_is_shown_as_it_is_compared() {
     let two = text(&["lamp-3.html", "lamp-stub.html", "--in", "out"]);
     assert!(two.starts_with("lamp-3.html\n") && two.contains("\n\nlamp-stub.html\n"), "{two}");
     let ran = run(lookalike().args(["text", "nobody", "--in", "out"]).current_dir(root.path()));
-    assert!(ran.code == 2 && ran.stderr.contains("no page in out has the id or URL 'nobody'"), "{}", ran.stderr);
+    assert!(ran.code == 2 && ran.stderr.contains("out: no page has the id or URL 'nobody'"), "{}", ran.stderr);
 }

@@ -36,6 +36,18 @@ pub enum Keep {
 }
 
 impl Keep {
+    /// The page that it keeps, in words.
+    #[must_use]
+    pub(crate) fn in_words(&self) -> String {
+        match self {
+            Keep::First => "the first page".to_owned(),
+            Keep::Longest => "the longest page".to_owned(),
+            Keep::Newest => "the newest page".to_owned(),
+            Keep::ShortestUrl => "the page with the shortest URL".to_owned(),
+            Keep::Max(field) => format!("the page with the largest {field}"),
+        }
+    }
+
     /// The field that must be read for it.
     #[must_use]
     pub(crate) fn rank_field(&self) -> RankField<'_> {
@@ -43,6 +55,18 @@ impl Keep {
             Keep::Newest => RankField::Date,
             Keep::Max(field) => RankField::Number(field),
             Keep::First | Keep::Longest | Keep::ShortestUrl => RankField::None,
+        }
+    }
+}
+
+impl std::fmt::Display for Keep {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Keep::First => out.write_str("first"),
+            Keep::Longest => out.write_str("longest"),
+            Keep::Newest => out.write_str("newest"),
+            Keep::ShortestUrl => out.write_str("shortest-url"),
+            Keep::Max(field) => write!(out, "max:{field}"),
         }
     }
 }

@@ -65,11 +65,16 @@ pub(crate) fn rank_key(keep: &Keep, page: &RawPage<'_>, tokens: u32) -> Option<f
     match keep {
         Keep::First => None,
         Keep::Longest => Some(-f64::from(tokens)),
-        Keep::ShortestUrl => Some(page.url.as_deref().map_or(f64::INFINITY, |url| url.chars().count() as f64)),
+        Keep::ShortestUrl => Some(url_key(page.url.as_deref())),
         Keep::Newest | Keep::Max(_) => {
             Some(page.rank_value.filter(|value| value.is_finite()).map_or(f64::INFINITY, |value| -value))
         }
     }
+}
+
+/// What the shortest URL is found by.
+pub(crate) fn url_key(url: Option<&str>) -> f64 {
+    url.map_or(f64::INFINITY, |url| url.chars().count() as f64)
 }
 
 #[cfg(test)]

@@ -11,12 +11,14 @@ use std::sync::Arc;
 
 use crate::config::{Config, Method};
 use crate::error::{Error, Result};
+use crate::job::explain::unknown_page;
 use crate::page::{Body, Markup, PageId, RawPage};
 use crate::plan::{CorpusStats, Decision, Plan, Verdict};
 use crate::read::{Corpus, known_source};
 use crate::report::comparison::{MethodDecision, ResultVerdict};
 use crate::report::diff::differences::classify;
 use crate::report::files;
+use crate::report::stored::stricter::Stricter;
 use crate::report::stored::{self, texts};
 use crate::sketch::PageSketch;
 use crate::sketcher::Sketcher;
@@ -63,7 +65,9 @@ pub fn compare_pages(
     let Some(directory) = within.map(Path::new).filter(|directory| directory.join(files::SUMMARY).exists()) else {
         return Ok(compare_by(&pages.0, &pages.1, common, &methods, None));
     };
-    let (config, frames) = (stored::summary(directory)?.config, stored::frames(directory)?);
+    let (summary, frames) = (stored::summary(directory)?, stored::frames(directory)?);
+    // With the thresholds of its last clustering.
+    let config = Stricter::of(&summary)?.config;
     // The result's own method takes the place of its defaults.
     let own = |method: Method| if method.label() == config.method.name() { config.method.clone() } else { method };
     let mut methods: Vec<Method> = methods.into_iter().map(own).collect();
@@ -166,16 +170,6 @@ impl PageFeatures {
 fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<'_>) -> MethodDecision {
     let found = score(plan, left, right);
     let is_bloom = plan.sketch.filter.is_some();
-    let needed = match plan.decision {
-        Decision::Similarity { threshold, strictly: true } => format!("> {threshold}"),
-        Decision::Similarity { threshold, .. } | Decision::CommonBits { threshold } => format!("≥ {threshold}"),
-        Decision::Stories { .. } => format!("≥ {}", plan.decision.story_threshold(found.same_site, found.is_short)),
-        Decision::Agreement { agree } => format!("≥ {agree}"),
-        Decision::EqualBits { least } => format!("≥ {least}"),
-        Decision::Both { agree, least } => format!("≥ {least}, and {agree} supershingles"),
-        Decision::BySite { agree, same, other } => format!("≥ {other}; same site ≥ {same}, and {agree} supershingles"),
-        Decision::Distance { radius } => format!("≤ {radius}"),
-    };
     MethodDecision {
         method: config.method.label(),
         near_duplicate: found.verdict == Verdict::Accepted,
@@ -185,7 +179,7 @@ fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<
         // The share of common bits decides nothing; the exact one does.
         score: if is_bloom { found.similarity } else { found.score },
         unit: config.method.unit().name(),
-        needed,
+        needed: plan.decision.needed(found.same_site, found.is_short),
         supershingles: matches!(plan.decision, Decision::Both { .. } | Decision::BySite { .. })
             .then_some(found.agreeing),
         common_bits: is_bloom.then_some(found.score),
@@ -194,7 +188,13 @@ fn decide(plan: &Plan, config: &Config, left: PageSketch<'_>, right: PageSketch<
     }
 }
 
-fn compared_page(page: &RawPage<'_>, tokens: u32, config: &Config, frames: Option<Arc<Frames>>) -> ComparedPage {
+/// A page as it is compared: without its frame, which is listed beside it.
+pub(crate) fn compared_page(
+    page: &RawPage<'_>,
+    tokens: u32,
+    config: &Config,
+    frames: Option<Arc<Frames>>,
+) -> ComparedPage {
     let parts = PageReader::new(config.plan().text).without(frames).parts(page);
     let (compared, left_out): (Vec<PageBlock>, _) =
         parts.into_iter().partition(|block| block.part == BlockPart::Compared);
@@ -236,18 +236,14 @@ pub fn page_blocks(name: &str, within: Option<&str>, config: &Config) -> Result<
 pub fn find_page(name: &str, within: Option<&str>, config: &Config) -> Result<RawPage<'static>> {
     if let Some(within) = within {
         let directory = Path::new(within);
-        let found = if directory.join(files::SUMMARY).exists() {
-            find_in_result(name, directory)?
-        } else {
-            find_in_corpus(name, within, config)?
-        };
-        return found.ok_or_else(|| {
-            let reason = format!(
-                "no page in {within} has the id or URL '{name}'; ids are in the column id of {}",
-                files::PAGES.parquet
-            );
-            Error::conflict("in", reason)
-        });
+        if directory.join(files::SUMMARY).exists() {
+            return match find_in_result(name, directory)? {
+                Some(page) => Ok(page),
+                None => Err(unknown_page(directory, name)?),
+            };
+        }
+        let reason = || Error::bad_input(directory, format!("no page has the id or URL '{name}'"));
+        return find_in_corpus(name, within, config)?.ok_or_else(reason);
     }
     let path = Path::new(name);
     if !path.is_file() {

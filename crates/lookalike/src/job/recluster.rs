@@ -1,7 +1,7 @@
-//! A stricter result from the pairs already verified: nothing is compared again.
+//! Another result from the pairs already verified: nothing is compared again.
 //!
-//! In: a result directory and a higher threshold. Out: the clusters, `kept/`, summary and report
-//! that this threshold gives. The tables of pages and pairs stay as they are, so that one can go
+//! In: a result directory, and a higher threshold, other groups, or another page to keep of each. Out: the clusters,
+//! `kept/`, summary and report that this gives. The tables of pages and pairs stay as they are, so that one can go
 //! back.
 
 use std::collections::HashMap;
@@ -11,118 +11,56 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::cluster::identity::{IdentitySets, in_rank_order};
-use crate::cluster::rank::rank_key;
+use crate::cluster::rank::{rank_key, url_key};
 use crate::config::{ClusterMode, Config, Keep};
 use crate::corpus_stats;
 use crate::error::{Error, Result, SkippedRecord};
 use crate::job::RunOptions;
 use crate::job::dedup::{Outcome, Run, thread_pool};
 use crate::observe::{Observer, Stage};
-use crate::page::{PageId, PageVec, ScoredPair, SourceId};
+use crate::page::{PageId, PageVec, SourceId};
 use crate::page_table::PageTable;
-use crate::plan::{CorpusStats, Decision, NEAR_MISS_SHARE};
+use crate::plan::{CorpusStats, NEAR_MISS_SHARE};
 use crate::read::compression::Compression;
 use crate::read::{Corpus, STDIN, Source, known_source};
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
+use crate::report::stored::stricter::Stricter;
 use crate::report::stored::{self, StoredPages, StoredSummary};
+use crate::report::summary::Thresholds;
 use crate::report::{self, Earlier, Findings, OutputOptions, files, sinks};
+use crate::spill::Scratch;
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
 
-/// Stricter thresholds for a result; what is not given follows from what is.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Thresholds {
-    /// The similarity from which pairs count.
-    pub threshold: Option<f64>,
-    /// The same for two stories on one site.
-    pub within_site: Option<f64>,
-    /// The same for two stories on different sites.
-    pub between_sites: Option<f64>,
+/// What is done in another way than before; what is not given stays as it was.
+#[derive(Debug, Clone, Default, PartialEq)]
+#[non_exhaustive]
+pub struct Regrouping {
+    /// Stricter thresholds.
+    pub thresholds: Thresholds,
+    /// How pairs become groups.
+    pub cluster: Option<ClusterMode>,
+    /// Which page of a group stays.
+    pub keep: Option<Keep>,
+    /// Patterns of sources whose pages stay before those of all others; an empty list prefers none.
+    pub prefer: Option<Vec<String>>,
 }
 
-impl From<f64> for Thresholds {
-    fn from(threshold: f64) -> Thresholds {
-        Thresholds { threshold: Some(threshold), ..Thresholds::default() }
+impl From<f64> for Regrouping {
+    fn from(threshold: f64) -> Regrouping {
+        Thresholds::from(threshold).into()
     }
 }
 
-/// Which pairs still count.
-struct Stricter {
-    /// The similarity from which pairs count.
-    threshold: f64,
-    decision: Decision,
-    /// What counts, in words.
-    rule: String,
-}
-
-impl Stricter {
-    fn new(given: Thresholds, config: &Config) -> Result<Stricter> {
-        let stated = [
-            ("threshold", given.threshold),
-            ("within_site", given.within_site),
-            ("between_sites", given.between_sites),
-        ];
-        for (name, value) in stated.iter().filter_map(|(name, value)| Some((*name, (*value)?))) {
-            if !(value > 0.0 && value <= 1.0) {
-                return Err(Error::invalid(name, value, "must be a similarity above 0 and at most 1"));
-            }
-        }
-        if stated.iter().all(|row| row.1.is_none()) {
-            return Err(Error::conflict("threshold", "is missing: give it, `within_site` or `between_sites`"));
-        }
-        let (own, is_similarity) = (config.method.threshold(), config.method.has_similarity_threshold());
-        let threshold = given.threshold.unwrap_or(if is_similarity { own } else { 0.0 });
-        let mut stricter = config.clone();
-        if is_similarity && given.threshold.is_some() {
-            stricter.method = config.method.with_threshold(threshold);
-        }
-        for (name, value) in stated.iter().skip(1).filter_map(|(name, value)| Some((*name, (*value)?))) {
-            stricter.method.set(name, &value.to_string())?;
-        }
-        let too_loose = |name: &'static str, value: f64, own: f64| {
-            let expected = format!(
-                "is below {own}, the threshold of this result: looser pairs were not verified; run the whole job again"
-            );
-            Err(Error::invalid(name, value, expected))
-        };
-        if is_similarity && threshold < own {
-            return too_loose("threshold", threshold, own);
-        }
-        let decision = match (config.plan().decision, stricter.plan().decision) {
-            (
-                Decision::Stories { within: least, between: least_between, short: least_short, .. },
-                Decision::Stories { text, within, between, short },
-            ) => {
-                if given.within_site.is_some_and(|within| within < least) {
-                    return too_loose("within_site", within, least);
-                }
-                if given.between_sites.is_some_and(|between| between < least_between) {
-                    return too_loose("between_sites", between, least_between);
-                }
-                let (within, between) = (within.max(least), between.max(least_between));
-                Decision::Stories { text, within, between, short: short.max(least_short) }
-            }
-            (_, other) if given.within_site.or(given.between_sites).is_none() => other,
-            _ => {
-                let reason = "is for results in which stories were compared; this one has none";
-                return Err(Error::conflict("within_site", reason));
-            }
-        };
-        Ok(Stricter { threshold, decision, rule: stricter.rule() })
-    }
-
-    /// The similarity from which a pair counts.
-    fn least(&self, pair: &ScoredPair) -> f64 {
-        match self.decision {
-            Decision::Stories { .. } => self.decision.story_threshold(pair.same_site, pair.is_short),
-            _ => self.threshold,
-        }
+impl From<Thresholds> for Regrouping {
+    fn from(thresholds: Thresholds) -> Regrouping {
+        Regrouping { thresholds, ..Regrouping::default() }
     }
 }
 
-/// Clusters the pairs of the result in `directory` whose similarity reaches stricter `thresholds`;
-/// `cluster` overrides how. Writes to `options.output`, which may be the same directory.
+/// Clusters the pairs of the result in `directory` again, in another way: by stricter thresholds, in other groups, or with
+/// another page of each group. Writes to `options.output`, which may be the same directory.
 ///
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
@@ -134,7 +72,7 @@ impl Stricter {
 /// std::fs::write(at("pages.jsonl"), line("a", "") + &line("b", "Photo: a reader.")).unwrap();
 /// let input = [at("pages.jsonl").to_string_lossy().into_owned()];
 /// let loose = dedup(&Config::default(), &RunOptions::new(input.clone(), at("loose")), &Silent)?;
-/// let strict = recluster(&at("loose"), 0.95, None, &RunOptions::new(input, at("strict")), &Silent)?;
+/// let strict = recluster(&at("loose"), 0.95, &RunOptions::new(input, at("strict")), &Silent)?;
 /// assert_eq!((loose.summary.kept, strict.summary.kept), (1, 2));
 /// # Ok::<(), lookalike::Error>(())
 /// ```
@@ -143,15 +81,26 @@ impl Stricter {
 /// When the directory is not a result, the threshold is below that of the result, or files are gone.
 pub fn recluster(
     directory: &Path,
-    thresholds: impl Into<Thresholds>,
-    cluster: Option<ClusterMode>,
+    regrouping: impl Into<Regrouping>,
     options: &RunOptions,
     observer: &dyn Observer,
 ) -> Result<Outcome> {
     let stored = stored::summary(directory)?;
-    let stricter = Stricter::new(thresholds.into(), &stored.config)?;
+    let regrouping = regrouping.into();
+    if regrouping == Regrouping::default() {
+        let reason =
+            "is missing: say what changes: `threshold`, `within_site`, `between_sites`, `cluster`, `keep` or `prefer`";
+        return Err(Error::conflict("threshold", reason));
+    }
+    let Regrouping { thresholds, cluster, keep, prefer } = regrouping;
+    // Without new thresholds, those of the last clustering still count.
+    let asked = if thresholds == Thresholds::default() { stored.reclustered.unwrap_or_default() } else { thresholds };
+    let stricter = Stricter::new(asked, &stored.config)?;
     let mut config = stored.config.clone();
     config.groups.cluster = cluster.unwrap_or(config.groups.cluster);
+    config.groups.keep = keep.unwrap_or(config.groups.keep);
+    config.groups.prefer = prefer.unwrap_or(config.groups.prefer);
+    config.check()?;
     let options = RunOptions { jsonl: directory.join(files::CLUSTERS.jsonl).exists(), ..options.clone() };
     let work = WorkDir::open(report::result_files(), &options.output, options.force, false)?;
     let is_in_place =
@@ -197,10 +146,8 @@ fn cluster_again(
     loaded: StoredPages,
     corpus: &Corpus,
 ) -> Result<Outcome> {
-    let (pairs, weaker): (Vec<_>, Vec<_>) = loaded
-        .pairs(directory, files::PAIRS)?
-        .into_iter()
-        .partition(|pair| run.plan.decision.reaches(pair.similarity, stricter.least(pair)));
+    let (pairs, weaker): (Vec<_>, Vec<_>) =
+        loaded.pairs(directory, files::PAIRS)?.into_iter().partition(|pair| stricter.counts(pair));
     let mut near_misses = loaded.pairs(directory, files::NEAR_MISSES)?;
     near_misses.extend(weaker);
     near_misses.retain(|pair| pair.similarity >= stricter.least(pair) * (1.0 - NEAR_MISS_SHARE));
@@ -209,6 +156,7 @@ fn cluster_again(
 
     let StoredPages { mut pages, first, ids, .. } = loaded;
     pages.rank_keys = rank_keys(corpus, run.config, &pages, run.options.threads)?;
+    run.check_policy(&pages)?;
     let ranks = run.ranks(corpus, &pages)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page]);
@@ -247,7 +195,8 @@ fn cluster_again(
         source_bytes: stored.source_bytes,
         earlier: Some(Earlier {
             threshold: stricter.threshold,
-            rule: stricter.rule.clone(),
+            asked: stricter.asked,
+            rule: stricter.rule(),
             files: stored.files.clone(),
             capped_buckets: stored.capped_buckets,
             capped: stored.capped.clone(),
@@ -280,8 +229,8 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
     for (index, display) in stored_pages.sources.iter().enumerate() {
         let origin = stored_pages.pages.origin(stored_pages.pages.pages_of(SourceId::from_index(index)).start());
         if display == STDIN {
-            let reason = "this result was made from standard input, which cannot be read again; run the whole job with the new threshold";
-            return Err(Error::conflict("threshold", reason));
+            let reason = "this result was made from standard input, which cannot be read again; run the whole job with the new settings";
+            return Err(Error::bad_input(Path::new(STDIN), reason));
         }
         let (source, bytes) = match files.get(display.as_str()) {
             Some(file) => (known_source(display, &file.name, Some(file.format))?, Some(file.bytes)),
@@ -312,8 +261,18 @@ fn page_file_name(id: &str) -> String {
 /// What the keep policy orders by. Dates and fields of the user's are not in the tables, so they
 /// are read again.
 fn rank_keys(corpus: &Corpus, config: &Config, pages: &PageTable, threads: usize) -> Result<PageVec<f64>> {
-    if config.groups.keep == Keep::First {
-        return Ok(PageVec::new());
+    let keep = &config.groups.keep;
+    match keep {
+        Keep::First => return Ok(PageVec::new()),
+        Keep::Longest => return Ok(pages.tokens.iter().map(|&tokens| -f64::from(tokens)).collect()),
+        Keep::ShortestUrl => {
+            let (mut keys, mut scratch) = (PageVec::new(), Scratch::default());
+            for page in pages.all() {
+                keys.push(url_key(pages.strings(page, &mut scratch)?.url));
+            }
+            return Ok(keys);
+        }
+        Keep::Newest | Keep::Max(_) => {}
     }
     let all: Vec<PageId> = pages.all().collect();
     let wanted = pages.wanted(&all);
@@ -321,7 +280,7 @@ fn rank_keys(corpus: &Corpus, config: &Config, pages: &PageTable, threads: usize
     corpus.scan().threads(threads).for_each_of(
         &wanted,
         || (),
-        |(), page, raw| Ok(rank_key(&config.groups.keep, &raw, pages.tokens[page]).map(|key| (page, key))),
+        |(), page, raw| Ok(rank_key(keep, &raw, pages.tokens[page]).map(|key| (page, key))),
         |(page, key)| {
             keys[page] = key;
             Ok(ControlFlow::Continue(()))

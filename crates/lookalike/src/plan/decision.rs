@@ -156,6 +156,23 @@ impl Decision {
         }
     }
 
+    /// What a pair must reach, as in `≥ 372`; where it depends on the pages, what these two must.
+    #[must_use]
+    pub fn needed(self, same_site: Option<bool>, is_short: bool) -> String {
+        match self {
+            Decision::Similarity { threshold, strictly: true } => format!("> {threshold}"),
+            Decision::Similarity { threshold, .. } | Decision::CommonBits { threshold } => format!("≥ {threshold}"),
+            Decision::Stories { .. } => format!("≥ {}", self.story_threshold(same_site, is_short)),
+            Decision::Agreement { agree } => format!("≥ {agree}"),
+            Decision::EqualBits { least } => format!("≥ {least}"),
+            Decision::Both { agree, least } => format!("≥ {least}, and {agree} supershingles"),
+            Decision::BySite { agree, same, other } => {
+                format!("≥ {other}; same site ≥ {same}, and {agree} supershingles")
+            }
+            Decision::Distance { radius } => format!("≤ {radius}"),
+        }
+    }
+
     /// Whether a similarity reaches a threshold: spot signatures must be above it.
     #[must_use]
     pub fn reaches(self, similarity: f64, threshold: f64) -> bool {

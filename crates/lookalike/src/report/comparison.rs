@@ -55,11 +55,18 @@ pub struct PageFate {
     pub kept_id: String,
     /// The kind that it has in `clusters.parquet`.
     pub kind: String,
-    /// Similarity to the kept page.
+    /// Similarity to the kept page, of what was compared.
     pub similarity: f64,
+    /// Similarity of the whole pages; nothing where it is not known.
+    pub page_similarity: Option<f64>,
 }
 
 impl PageFate {
+    /// A page that was kept.
+    pub(crate) fn kept(id: String, kind: &str) -> PageFate {
+        PageFate { kept_id: id.clone(), id, kind: kind.to_owned(), similarity: 1.0, page_similarity: Some(1.0) }
+    }
+
     /// In words.
     #[must_use]
     pub fn text(&self) -> String {

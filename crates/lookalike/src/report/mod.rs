@@ -36,7 +36,7 @@ use crate::verify::Verified;
 use sinks::SinkContext;
 pub(crate) use sinks::result_files;
 use skipped::Skipped;
-use summary::{Capped, FilterReport, SizeFilterReport, SourceFile, Summary, TableReport};
+use summary::{Capped, FilterReport, SizeFilterReport, SourceFile, Summary, TableReport, Thresholds};
 
 /// Everything that a run found.
 pub struct Findings<'a> {
@@ -103,6 +103,8 @@ pub struct OutputOptions {
 pub struct Earlier {
     /// The threshold of the second clustering.
     pub threshold: f64,
+    /// The thresholds that were asked for.
+    pub asked: Thresholds,
     /// What counts from then on, in words.
     pub rule: String,
     /// Files that hold many pages each.

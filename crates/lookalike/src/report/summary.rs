@@ -35,6 +35,9 @@ pub struct Summary {
     /// If the clusters were made again from stored pairs: the threshold that was used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reclustered_at: Option<f64>,
+    /// The thresholds that were asked for then.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reclustered: Option<Thresholds>,
     /// Files that were read.
     pub sources: u64,
     /// Their size on disk.
@@ -122,6 +125,26 @@ pub struct Summary {
     pub skipped: BTreeMap<&'static str, u64>,
     /// The first of each kind.
     pub skipped_examples: Vec<SkippedRecord>,
+}
+
+/// Stricter thresholds for a result; what is not given follows from what is.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct Thresholds {
+    /// The similarity from which pairs count.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub threshold: Option<f64>,
+    /// The same for two stories on one site.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub within_site: Option<f64>,
+    /// The same for two stories on different sites.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub between_sites: Option<f64>,
+}
+
+impl From<f64> for Thresholds {
+    fn from(threshold: f64) -> Thresholds {
+        Thresholds { threshold: Some(threshold), ..Thresholds::default() }
+    }
 }
 
 /// Tables of bits.
@@ -252,6 +275,7 @@ impl Summary {
             config_hash: format!("{:016x}", findings.config.hash()),
             config: findings.config.clone(),
             reclustered_at: findings.earlier.as_ref().map(|earlier| earlier.threshold),
+            reclustered: findings.earlier.as_ref().map(|earlier| earlier.asked),
             sources: findings.source_count,
             source_bytes: findings.source_bytes,
             files: findings.earlier.as_ref().map_or_else(|| source_files(findings), |earlier| earlier.files.clone()),

@@ -47,7 +47,7 @@ impl Run<'_> {
     }
 
     /// A policy that no page has a value for would silently be another one.
-    pub(super) fn check_policy(&self, pages: &PageTable) -> Result<()> {
+    pub(crate) fn check_policy(&self, pages: &PageTable) -> Result<()> {
         if pages.rank_keys.is_empty() || pages.rank_keys.iter().any(|key| key.is_finite()) {
             return Ok(());
         }

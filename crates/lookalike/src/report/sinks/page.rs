@@ -6,7 +6,7 @@ use std::path::Path;
 
 use askama::Template;
 
-use crate::config::{ClusterMode, Keep};
+use crate::config::ClusterMode;
 use crate::error::Result;
 use crate::names::Named;
 use crate::page::{PageId, RawPage, ScoredPair};
@@ -133,7 +133,7 @@ fn html(findings: &Findings<'_>, summary: &Summary) -> Result<String> {
         headline: headline(summary),
         method: method_name(findings),
         rule: findings.earlier.as_ref().map_or_else(|| findings.config.rule(), |earlier| earlier.rule.clone()),
-        keep: keep_name(&findings.config.groups.keep),
+        keep: findings.config.groups.keep.in_words(),
         grouping: match findings.config.groups.cluster {
             ClusterMode::Star => {
                 "stars: every dropped page is a verified near-duplicate of the page that is kept in its place"
@@ -235,16 +235,6 @@ fn more(summary: &Summary) -> Vec<String> {
         more.push(format!("Antecedents chosen from the corpus: {}.", summary.antecedents.join(", ")));
     }
     more
-}
-
-fn keep_name(keep: &Keep) -> String {
-    match keep {
-        Keep::First => "the first page".to_owned(),
-        Keep::Longest => "the longest page".to_owned(),
-        Keep::Newest => "the newest page".to_owned(),
-        Keep::ShortestUrl => "the page with the shortest URL".to_owned(),
-        Keep::Max(field) => format!("the page with the largest {field}"),
-    }
 }
 
 fn cards(summary: &Summary) -> Vec<Card> {

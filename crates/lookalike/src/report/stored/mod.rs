@@ -1,5 +1,7 @@
 //! A result directory → its findings, for jobs that work on results.
 
+pub(crate) mod groups;
+pub(crate) mod stricter;
 pub(crate) mod texts;
 
 use std::collections::{BTreeMap, HashMap};
@@ -22,7 +24,7 @@ use crate::plan::decision::SHORT_STORY_WORDS;
 use crate::report::comparison::PageFate;
 use crate::report::files::{self, TableFiles};
 use crate::report::summary::{
-    AgainstReport, Capped, FORMAT_VERSION, FilterReport, SizeFilterReport, SourceFile, TableReport,
+    AgainstReport, Capped, FORMAT_VERSION, FilterReport, SizeFilterReport, SourceFile, TableReport, Thresholds,
 };
 use crate::report::table::cannot_read;
 use crate::text::Scope;
@@ -33,6 +35,9 @@ use crate::text::frames::{FrameRow, Frames};
 pub(crate) struct StoredSummary {
     pub(crate) config: Config,
     pub(crate) config_hash: String,
+    /// The thresholds of the last clustering, if it was made again.
+    #[serde(default)]
+    pub(crate) reclustered: Option<Thresholds>,
     pub(crate) files: Vec<SourceFile>,
     /// Pages of the input: in the tables, what comes behind them are examples, or pages of another corpus.
     pub(crate) pages: u64,
@@ -268,14 +273,10 @@ pub(crate) fn fate(directory: &Path, name: &str, url: Option<&str>) -> Result<Op
     })?;
     let Some(id) = id else { return Ok(None) };
     let mut found = None;
-    for_each_batch(&directory.join(files::CLUSTERS.parquet), |batch| {
-        let (ids, kept, kinds) = (text(batch, "id")?, text(batch, "kept_id")?, text(batch, "kind")?);
-        let similarity = real(batch, "similarity")?;
-        if let Some(row) = (0..batch.num_rows()).find(|&row| ids.value(row) == id) {
-            let (kept_id, kind) = (kept.value(row).to_owned(), kinds.value(row).to_owned());
-            found = Some(PageFate { id: id.clone(), kept_id, kind, similarity: similarity.value(row) });
+    groups::for_each_fate(directory, |fate| {
+        if fate.id == id {
+            found = Some(fate);
         }
-        Ok(())
     })?;
     Ok(found)
 }
