@@ -97,7 +97,7 @@ pub mod compare {
     pub use crate::report::blocks::blocks_html;
     pub use crate::report::comparison::{ComparedPage, Comparison, MethodDecision, PageFate, ResultVerdict, html};
     pub use crate::report::diff::differences::{Difference, Differences};
-    pub use crate::report::diff::{Piece, SideBySide, Span, pieces, side_by_side};
+    pub use crate::report::diff::{Piece, Row, SideBySide, Span, pieces, side_by_side};
     pub use crate::text::{BlockPart, PageBlock};
 }
 

@@ -270,7 +270,10 @@ fn configurations_are_evaluated_side_by_side_and_over_grids() {
     let found = json(&evaluate(&grid));
     assert_eq!(found["methods"].as_array().unwrap().len(), 9);
     let page = fs::read_to_string(at.join("grid.html")).unwrap();
-    assert!(page.matches("class=\"heat\"").count() == 18, "two surfaces of nine cells");
+    assert!(
+        page.matches("class=\"heat\"").count() == 2 * 18,
+        "two surfaces of nine cells, for wide and for narrow screens"
+    );
     let points = fs::read_to_string(at.join("grid.csv")).unwrap();
     assert_eq!(points.lines().count(), 1 + 18);
     let cell = |ngram: &str, threshold: &str| {

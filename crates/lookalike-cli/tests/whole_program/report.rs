@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use crate::common::{assert_in_order, dedup};
+use crate::common::{assert_in_order, dedup, lookalike, run};
 
 #[test]
 fn the_report_shows_the_numbers_of_the_result() {
@@ -44,17 +44,18 @@ fn the_report_shows_the_numbers_of_the_result() {
             "<b>1</b>record skipped<small>see below</small>",
         ],
     );
-    // Bars of 35 for each page or pair.
+    // The longest bar of each kind is 369.6 long: pages are compared with pages, pairs with pairs.
     assert_in_order(
         &report,
         &[
-            "<h3>From pages to pairs</h3>",
-            "width=\"280.0\" height=\"19.0\" rx=\"1.5\"><title>pages read: 8</title>",
-            "width=\"245.0\" height=\"19.0\" rx=\"1.5\"><title>different pages: 7</title>",
-            "width=\"210.0\" height=\"19.0\" rx=\"1.5\"><title>pages in candidate pairs: 6</title>",
-            "width=\"105.0\" height=\"19.0\" rx=\"1.5\"><title>pairs compared exactly: 3</title>",
-            "width=\"70.0\" height=\"19.0\" rx=\"1.5\"><title>pairs accepted: 2</title>",
-            "width=\"175.0\" height=\"19.0\" rx=\"1.5\"><title>pages kept: 5</title>",
+            "<h3>Pages</h3>",
+            "width=\"369.6\" height=\"17.0\" rx=\"1.5\"><title>read: 8</title>",
+            "width=\"323.4\" height=\"17.0\" rx=\"1.5\"><title>different texts: 7</title>",
+            "width=\"277.2\" height=\"17.0\" rx=\"1.5\"><title>in pairs worth comparing: 6</title>",
+            "width=\"231.0\" height=\"17.0\" rx=\"1.5\"><title>kept: 5</title>",
+            "Pairs</h3>",
+            "width=\"369.6\" height=\"17.0\" rx=\"1.5\"><title>compared exactly: 3</title>",
+            "width=\"246.4\" height=\"17.0\" rx=\"1.5\"><title>accepted: 2</title>",
             "<h3>Clusters by size</h3>",
             "<title>1 cluster of 2 pages</title>",
             "<title>1 cluster of 3 pages</title>",
@@ -71,40 +72,96 @@ fn the_report_shows_the_numbers_of_the_result() {
             "<title>1 pair accepted, 0.900 to 0.910</title>",
             "threshold 0.7</text>",
             "17 bands of 4 min-values. Of the pairs exactly at the threshold, 99.06 % are expected to be found",
-            "L300.0 75.4L",
+            "L300.0 78.1L",
             "0.9906 at 0.7</text>",
         ],
     );
-    assert_eq!(report.matches("pair accepted").count() + report.matches("pair rejected").count(), 3);
+    // Each once for wide screens and once for narrow ones.
+    assert_eq!(report.matches("pair accepted").count() + report.matches("pair rejected").count(), 2 * 3);
     assert_in_order(
         &report,
         &[
-            "<h2>Largest clusters</h2>",
-            "3 pages</span>",
-            "<span class=\"id\">a</span></span><span class=\"pill\">weakest 0.901</span>",
-            "<td class=\"number\">0.901</td><td class=\"number\">0.901</td><td>near</td>",
-            "<span class=\"id\">a-near</span>",
-            "<td class=\"number\">1.000</td><td class=\"number\">1.000</td><td>exact</td>",
-            "<span class=\"id\">a-copy</span>",
-            "2 pages</span>",
-            "<span class=\"id\">d</span></span><span class=\"pill\">weakest 0.811</span>",
-            "<td class=\"number\">0.811</td><td class=\"number\">0.811</td><td>near</td>",
-            "<span class=\"id\">d-near</span>",
             "<h2>Just above the threshold: accepted</h2>",
-            "<span class=\"id\">d</span><br>90 % of it is in the other page",
-            "<span class=\"id\">d-near</span><br>90 % of it is in the other page",
+            "<bdi class=\"id\">d</bdi>",
+            "90 % of it is in the other page",
+            "<bdi class=\"id\">d-near</bdi>",
+            "90 % of it is in the other page",
             "similarity <b>0.8113</b>, of whole pages 0.8113,",
             "<del>d30</del> <ins>other30</ins>",
-            "<span class=\"id\">a</span><br>95 % of it is in the other page",
-            "<span class=\"id\">a-near</span><br>95 % of it is in the other page",
+            "<bdi class=\"id\">a</bdi>",
+            "95 % of it is in the other page",
+            "<bdi class=\"id\">a-near</bdi>",
+            "95 % of it is in the other page",
             "similarity <b>0.9010</b>, of whole pages 0.9010,",
             "<del>a50</del> <ins>other50</ins>",
             "<h2>Just below the threshold: rejected</h2>",
-            "<span class=\"id\">b</span><br>100 % of it is in the other page",
-            "<span class=\"id\">b-long</span><br>66 % of it is in the other page",
+            "<bdi class=\"id\">b</bdi>",
+            "100 % of it is in the other page",
+            "<bdi class=\"id\">b-long</bdi>",
+            "66 % of it is in the other page",
             "similarity <b>0.6575</b>, of whole pages 0.6575,",
             "<h2>Skipped records</h2>",
             "<tr><td>bad_json</td><td class=\"number\">1</td></tr>",
         ],
     );
+    // The table: for each cluster its numbers and the kept page, then what was dropped, with the number of the differences.
+    let words = |name: &str| (0..14).map(|n| format!("{name}{n}")).collect::<Vec<_>>().join(" ");
+    let (_, index) = report.split_once("<script type=\"text/plain\" id=\"index\"").unwrap();
+    let (index, _) = index.split_once('>').unwrap().1.split_once("</script>").unwrap();
+    let lines: Vec<&str> = index.lines().collect();
+    assert_eq!(lines[..3], [input.to_str().unwrap(), "../docs.jsonl", ""]);
+    let a = format!(
+        "3\t1\t9010\ta\t#0:1\t{} …\t1:-near\t#0:3\t=\t9010\t9010\tn\t0\t1:-copy\t#0:2\t\t10000\t10000\te\t",
+        words("a")
+    );
+    let d = format!("2\t1\t8113\td\t#0:7\t{} …\t1:-near\t#0:8\t=\t8113\t8113\tn\t1", words("d"));
+    assert_eq!(lines[3..], [a, d]);
+    assert_in_order(
+        &report,
+        &["<template id=\"d0\">", "<del>a50</del> <ins>other50</ins>", "<template id=\"d1\">", "<del>d30</del>"],
+    );
+}
+
+#[test]
+fn no_page_of_ours_loads_or_runs_anything_but_itself() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    let text = |word: &str| (0..100).map(|n| format!("{word}{n} ")).collect::<String>();
+    let line = |id: &str, text: &str| {
+        serde_json::json!({"id": id, "url": "javascript:alert(1)", "title": "</script><script>alert(1)</script>", "text": text})
+            .to_string()
+            + "\n"
+    };
+    let lines =
+        line("<b>", &text("a")) + &line("near", &(text("a") + "<script>alert(1)</script>")) + &line("c", &text("c"));
+    fs::write(at.join("pages.jsonl"), lines).unwrap();
+    fs::write(at.join("gold.tsv"), "page\tcluster\n<b>\tone\nnear\tone\nc\ttwo\n").unwrap();
+    fs::write(at.join("qrels.txt"), "1 0 near 1\n").unwrap();
+    let list = r#"{"results": [{"title": "<script>", "text": "a b c"}, {"title": "<script>", "text": "a b c"}]}"#;
+    fs::write(at.join("list.json"), list).unwrap();
+    let commands: [&[&str]; 8] = [
+        &["dedup", "pages.jsonl", "--output", "out"],
+        &["compare", "<b>", "near", "--in", "out", "--html", "compared.html"],
+        &["text", "near", "--in", "out", "--html", "text.html"],
+        &["evaluate", "audit", "out", "--page", "audit.html"],
+        &["evaluate", "clusters", "--gold", "gold.tsv", "pages.jsonl", "--report", "evaluated.html"],
+        &["evaluate", "page", "near", "pages.jsonl", "--report", "one.html"],
+        &["transfer", "--qrels", "qrels.txt", "--from", "pages.jsonl", "--to", "pages.jsonl", "--output", "carried"],
+        &["refine", "list.json", "--report", "lists.html"],
+    ];
+    for command in commands {
+        let ran = run(lookalike().args(command).current_dir(at));
+        assert_eq!(ran.code, 0, "{command:?}: {}", ran.stderr);
+    }
+    let pages = ["out/report.html", "compared.html", "text.html", "audit.html", "evaluated.html", "one.html"];
+    for name in pages.into_iter().chain(["carried/report.html", "lists.html"]) {
+        let page = fs::read_to_string(at.join(name)).unwrap();
+        let policy = "<meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-";
+        assert!(page.contains(policy) && !page.contains("unsafe-"), "{name}");
+        // Only our own script, and data that is not run.
+        assert!(!page.contains("<script>alert") && !page.contains("href=\"javascript"), "{name}");
+        for foreign in ["<link", "<iframe", "<img", "src=", "@import", "url(", " style="] {
+            assert!(!page.contains(foreign), "{name}: {foreign}");
+        }
+    }
 }

@@ -1,18 +1,21 @@
 //! A run, judged by the labels of its pages.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use crate::config::{Guess, Method};
+use crate::error::Result;
 use crate::evaluate::labels::{Labels, PairFacts};
 use crate::evaluate::levels::levels;
 use crate::evaluate::method_run::MethodRun;
 use crate::evaluate::metrics::{ClusterScores, Counts, compare_clusters, strict};
-use crate::evaluate::{CutPoint, Halves, MethodEvaluation, SiteErrors, SweepPoint};
+use crate::evaluate::{CutPoint, Halves, MethodEvaluation, PairError, PairPage, SiteErrors, SweepPoint};
 use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::Unit;
+use crate::spill::Scratch;
 
-/// Sites that are listed for each method.
+/// Sites and pairs that are listed for each method.
 const LISTED_SITES: usize = 10;
+const LISTED_PAIRS: usize = 25;
 
 /// A judged pair of the loosest run.
 #[derive(Debug, Clone, Copy)]
@@ -41,7 +44,7 @@ impl Judge<'_> {
         sizes.values().filter(|&&size| size > 1).count()
     }
 
-    pub(super) fn method(&self, run: &MethodRun, loose: &MethodRun) -> (Vec<JudgedPair>, MethodEvaluation) {
+    pub(super) fn method(&self, run: &MethodRun, loose: &MethodRun) -> Result<(Vec<JudgedPair>, MethodEvaluation)> {
         let method = &run.config.method;
         let at_default = self.judged(run);
         let judged = self.judged(loose);
@@ -87,11 +90,25 @@ impl Judge<'_> {
             sweep: self.sweep(loose, &judged),
             levels: levels(&judged, method.unit()),
             sites: self.site_errors(&at_default),
+            wrong: wrong_pairs(run, &at_default)?,
+            missed: self.missed_pairs(run, &at_default, &judged)?,
             cost: run.cost,
             is_capped: run.is_capped,
             is_loosest_capped: loose.is_capped,
         };
-        (judged, evaluation)
+        Ok((judged, evaluation))
+    }
+
+    /// Pairs that belong together and were not found; those that a looser threshold finds first.
+    fn missed_pairs(&self, run: &MethodRun, found: &[JudgedPair], loose: &[JudgedPair]) -> Result<Vec<PairError>> {
+        let ends = |pair: &JudgedPair| (pair.left, pair.right);
+        let right: HashSet<(PageId, PageId)> = found.iter().filter(|pair| pair.is_correct).map(ends).collect();
+        let seen: HashSet<(PageId, PageId)> = loose.iter().map(ends).collect();
+        let near = loose.iter().filter(|pair| pair.is_correct && !right.contains(&ends(pair)));
+        let near = near.map(|pair| (ends(pair), Some(pair.level)));
+        let far = self.truth.iter().filter(|&pair| !right.contains(pair) && !seen.contains(pair));
+        let all = near.chain(far.map(|&pair| (pair, None))).take(LISTED_PAIRS);
+        all.map(|((left, right), level)| pair_error(run, left, right, level)).collect()
     }
 
     /// The judged pairs of a run, copies included, nearest first.
@@ -203,6 +220,31 @@ impl Judge<'_> {
         rows.truncate(LISTED_SITES);
         rows
     }
+}
+
+/// Pairs that were found and do not belong together.
+fn wrong_pairs(run: &MethodRun, found: &[JudgedPair]) -> Result<Vec<PairError>> {
+    let wrong = found.iter().filter(|pair| !pair.is_correct).take(LISTED_PAIRS);
+    wrong.map(|pair| pair_error(run, pair.left, pair.right, Some(pair.level))).collect()
+}
+
+fn pair_error(run: &MethodRun, left: PageId, right: PageId, level: Option<f64>) -> Result<PairError> {
+    let page = |page: PageId| {
+        let mut scratch = Scratch::default();
+        let strings = run.stored.pages.strings(page, &mut scratch)?;
+        let source = run.stored.sources.get(run.stored.pages.place(page).source.index());
+        let file = source.filter(|name| run.summary.files.iter().all(|file| file.source != **name));
+        Ok(PairPage {
+            id: strings.id.to_owned(),
+            title: strings.title.map(str::to_owned),
+            url: strings.url.map(str::to_owned),
+            file: file.cloned(),
+        })
+    };
+    let unit = run.config.method.unit();
+    // Copies are nearer than anything that can be measured.
+    let score = level.filter(|level| level.is_finite()).map(|level| unit.nearness(level).abs());
+    Ok(PairError { left: page(left)?, right: page(right)?, score })
 }
 
 pub(super) fn count<'a>(pairs: impl Iterator<Item = &'a JudgedPair>, gold: u64) -> Counts {

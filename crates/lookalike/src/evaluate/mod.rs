@@ -18,6 +18,7 @@ pub mod metrics;
 mod one_page;
 pub mod pairs;
 mod report;
+mod score_table;
 mod spot_experiments;
 mod spot_figures;
 mod spot_study;
@@ -153,6 +154,10 @@ pub struct MethodEvaluation {
     pub levels: Vec<Level>,
     /// Sites with most errors.
     pub sites: Vec<SiteErrors>,
+    /// Pairs that it found at the default threshold and that do not belong together, nearest first; the first of them.
+    pub wrong: Vec<PairError>,
+    /// Pairs that belong together and that it did not find, nearest first; the first of them.
+    pub missed: Vec<PairError>,
     /// What it takes.
     pub cost: Cost,
     /// Whether crowded buckets of the run were compared by leaders, so that pairs may be missing.
@@ -224,6 +229,34 @@ pub struct SiteErrors {
     pub missed: u64,
 }
 
+/// A pair that a method decided about wrongly.
+#[derive(Debug, Clone, Serialize)]
+pub struct PairError {
+    /// One page.
+    pub left: PairPage,
+    /// The other.
+    pub right: PairPage,
+    /// What the method decides by, in its unit; nothing where it never compared them, or where they are copies.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub score: Option<f64>,
+}
+
+/// A page of a pair.
+#[derive(Debug, Clone, Serialize)]
+pub struct PairPage {
+    /// Its id.
+    pub id: String,
+    /// Its title.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub title: Option<String>,
+    /// Its address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Its file, where that holds nothing else.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub file: Option<String>,
+}
+
 /// Runs the methods and judges them; `announce` is called with what is about to be done.
 ///
 /// ```
@@ -293,7 +326,7 @@ fn evaluate_keeping(
             None => runner.run(&loosest)?,
         };
         let judge = Judge { labels: &labels, truth: &truth, clustered: labels.clustered() };
-        let (judged, method) = judge.method(&run, &loose);
+        let (judged, method) = judge.method(&run, &loose)?;
         let all = evaluation.get_or_insert_with(|| Evaluation {
             pages: run.stored.pages.len(),
             judged_pages: labels.judged_pages(),

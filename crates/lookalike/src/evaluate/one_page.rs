@@ -266,7 +266,7 @@ pub fn write_one_page(found: &OnePage, path: &Path) -> Result<()> {
         counted(found.near_duplicates as u64, "near-duplicate"),
         found.rule
     );
-    render::write(path, page("One page against all others", &lead, &figures)?)?;
+    render::write(path, page("One page against all others", &lead, &figures, &[])?)?;
     render::write(&path.with_extension("json"), render::json(found)?)?;
     render::write(&path.with_extension("csv"), csv(&figures))
 }
@@ -347,8 +347,9 @@ mod tests {
 
         let report = directory.path().join("one.html");
         write_one_page(&found, &report).unwrap();
-        assert!(std::fs::read_to_string(&report).unwrap().contains("Jain et al. 2005, Figures 1 to 3"));
+        assert!(std::fs::read_to_string(&report).unwrap().contains("Pages by nearness to"));
         let table = std::fs::read_to_string(report.with_extension("csv")).unwrap();
+        assert!(table.contains("Jain et al. 2005, Figures 1 to 3"));
         assert!(table.lines().any(|line| line.ends_with("bits of the page's filter that are set in the other's,1,1")));
         assert!(write_one_page(&found, &report.with_extension("csv")).is_err());
     }

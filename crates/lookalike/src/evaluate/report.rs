@@ -11,7 +11,9 @@ use crate::evaluate::figures::figures;
 use crate::evaluate::gold::Gold;
 use crate::evaluate::grid::grid_figures;
 use crate::evaluate::labels::Labels;
-use crate::evaluate::{EvaluateOptions, Evaluation, MethodEvaluation, evaluate_keeping};
+use crate::evaluate::score_table::{ScoreTable, cost, quality};
+use crate::evaluate::{EvaluateOptions, Evaluation, MethodEvaluation, PairPage, evaluate_keeping};
+use crate::report::links::{path_link, relative_path, web_address};
 use crate::report::plots::figures::{Figure, csv};
 use crate::report::render;
 
@@ -19,15 +21,40 @@ use crate::report::render;
 #[template(path = "evaluation.html")]
 struct Page<'a> {
     found: &'a Evaluation,
+    /// The method with the best F1 of pairs at its best threshold.
+    winner: &'a MethodEvaluation,
+    quality: ScoreTable,
+    cost: ScoreTable,
     more: Option<&'a Experiments>,
     figures: &'a [Figure],
     inputs: String,
+    /// Where the page is written, from which files are linked.
+    directory: &'a Path,
     has_equal_recall: bool,
     is_capped: bool,
     is_loosest_capped: bool,
     has_splits: bool,
     has_sites: bool,
+    has_errors: bool,
     version: &'static str,
+}
+
+impl Page<'_> {
+    /// Where a page of a pair is found.
+    fn link(&self, page: &PairPage) -> Option<String> {
+        let address = page.url.as_deref().and_then(web_address).map(str::to_owned);
+        let file = || relative_path(self.directory, Path::new(page.file.as_deref()?)).map(|way| path_link(&way));
+        address.or_else(file)
+    }
+
+    fn is_winner(&self, row: &MethodEvaluation) -> bool {
+        self.found.methods.len() > 1 && row.best.pairs.f1() >= self.winner.best.pairs.f1()
+    }
+}
+
+/// The method with the best F1 of pairs at its best threshold; the first of several.
+fn winner(found: &Evaluation) -> Option<&MethodEvaluation> {
+    found.methods.iter().rev().max_by(|a, b| a.best.pairs.f1().total_cmp(&b.best.pairs.f1()))
 }
 
 #[derive(Serialize)]
@@ -63,9 +90,15 @@ pub fn write_report(
         (None, Some(more)) => figures(&evaluation, more),
         (None, None) => Vec::new(),
     };
+    let Some(winner) = winner(&evaluation) else { return Ok(evaluation) };
+    let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let any = |test: fn(&MethodEvaluation) -> bool| evaluation.methods.iter().any(test);
     let page = Page {
         found: &evaluation,
+        winner,
+        quality: quality(&evaluation),
+        cost: cost(&evaluation),
+        directory,
         more: more.as_ref(),
         figures: &figures,
         inputs: options.inputs.join(", "),
@@ -74,6 +107,7 @@ pub fn write_report(
         is_capped: any(|row| row.is_capped),
         has_splits: any(|row| !row.splits().is_empty()),
         has_sites: any(|row| !row.sites.is_empty()),
+        has_errors: any(|row| !row.wrong.is_empty() || !row.missed.is_empty()),
         version: env!("CARGO_PKG_VERSION"),
     };
     render::write(path, render::html(&page)?)?;
@@ -86,6 +120,7 @@ pub fn write_report(
 /// Numbers of the tables of the page.
 pub(super) mod cells {
     use crate::evaluate::metrics::Counts;
+    use crate::report::numbers::thousands;
 
     /// A share, or a dash.
     pub fn share(value: &Option<f64>) -> String {
@@ -108,8 +143,13 @@ pub(super) mod cells {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
+    /// A unit after a number, where the number does not say it.
+    pub fn unit(unit: &str) -> &str {
+        if unit == "similarity" { "" } else { unit }
+    }
+
     /// A share of a count.
     pub fn of(row: &(u64, u64)) -> String {
-        if row.0 == 0 { "–".to_owned() } else { format!("{:.3} ({})", row.1 as f64 / row.0 as f64, row.0) }
+        if row.0 == 0 { "–".to_owned() } else { format!("{:.3} ({})", row.1 as f64 / row.0 as f64, thousands(row.0)) }
     }
 }

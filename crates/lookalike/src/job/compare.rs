@@ -16,7 +16,7 @@ use crate::page::{Body, Markup, PageId, RawPage};
 use crate::plan::{CorpusStats, Decision, Plan, Verdict};
 use crate::read::{Corpus, known_source};
 use crate::report::comparison::{MethodDecision, ResultVerdict};
-use crate::report::diff::differences::classify;
+use crate::report::diff::differences::{FRAME_ONLY, classify};
 use crate::report::files;
 use crate::report::stored::stricter::Stricter;
 use crate::report::stored::{self, texts};
@@ -106,12 +106,14 @@ fn compare_by(
     let site = |page: &RawPage<'_>| page.url.as_deref().and_then(|url| common.pairs.site.site(url));
     let differences = classify(left, right);
     let page = |page: &RawPage<'_>, tokens: u32| compared_page(page, tokens, common, frames.clone());
+    let is_same = |facts: [(u32, u128); 2]| facts[0].1 == facts[1].1 && facts[0].0 > 0;
+    let identical = is_same(whole.1);
     Comparison {
-        difference: differences.label(),
+        difference: if is_same(facts) && !identical { FRAME_ONLY.to_owned() } else { differences.label() },
         differences,
         left: page(left, facts[0].0),
         right: page(right, facts[1].0),
-        identical: whole.1[0].1 == whole.1[1].1 && whole.1[0].0 > 0,
+        identical,
         same_site: site(left).zip(site(right)).map(|(left, right)| left == right),
         page_similarity: whole.0.similarity,
         verdict: None,

@@ -203,7 +203,7 @@ impl Run<'_> {
             against: run.options.against.as_deref().map(|path| (path, &sketched.against_names)),
         };
         let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
-            report::write(&findings, run.work.path(), run.options.output_options(), run.observer)
+            report::write(&findings, run.work.path(), &run.options.output, run.options.output_options(), run.observer)
         })?;
         let spilled = [
             ("page strings", pages.is_spilled()),

@@ -210,7 +210,7 @@ fn cluster_again(
         // Copies that the first run made are made again.
         let copy_kept = run.options.copy_kept || sinks::has_copies(directory, &corpus.sources);
         let options = OutputOptions { copy_kept, ..run.options.output_options() };
-        report::write_again(&findings, directory, run.work.path(), options, run.observer)
+        report::write_again(&findings, directory, run.work.path(), &run.options.output, options, run.observer)
     })?;
     let stages = run.resources.write(run.work.path(), &run.options.facts(None, 0, &[]))?;
     Ok(Outcome {

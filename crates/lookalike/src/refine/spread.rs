@@ -170,7 +170,7 @@ pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()
         counted(found.lengths.first().copied().unwrap_or_default() as u64, "result"),
         refiner.config().method.name()
     );
-    render::write(path, page("Near-duplicates in search results", &lead, &figures)?)?;
+    render::write(path, page("Near-duplicates in search results", &lead, &figures, &[])?)?;
     render::write(&path.with_extension("json"), render::json(found)?)?;
     render::write(&path.with_extension("csv"), csv(&figures))
 }

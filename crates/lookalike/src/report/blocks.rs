@@ -4,6 +4,7 @@ use askama::Template;
 
 use crate::error::Result;
 use crate::names::Named;
+use crate::report::numbers::{counted, thousands};
 use crate::report::render;
 use crate::text::{BlockPart, PageBlock};
 
@@ -30,7 +31,7 @@ pub(crate) fn compared_words(blocks: &[PageBlock]) -> String {
         counted.map(|block| block.text.split_whitespace().count()).sum()
     };
     let (compared, all) = (words(&|block| block.part == BlockPart::Compared), words(&|_| true));
-    format!("{compared} of {all} words are compared")
+    format!("{} of {} are compared", thousands(compared), counted(all, "word"))
 }
 
 /// An explanation in the middle of a sentence.

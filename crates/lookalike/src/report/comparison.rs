@@ -4,8 +4,8 @@ use askama::Template;
 use serde::Serialize;
 
 use crate::error::Result;
+use crate::report::diff::SideBySide;
 use crate::report::diff::differences::Differences;
-use crate::report::diff::{SideBySide, Span};
 use crate::report::render;
 use crate::text::PageBlock;
 
@@ -143,7 +143,8 @@ impl MethodDecision {
 struct Page<'a> {
     found: &'a Comparison,
     sides: &'a SideBySide,
-    columns: [(&'a ComparedPage, &'a [Span], &'static str); 2],
+    /// Each page, on which side it is, and what of it is not compared.
+    columns: [(&'a ComparedPage, &'static str, &'a [PageBlock]); 2],
     accepting: usize,
     version: &'static str,
 }
@@ -154,7 +155,7 @@ struct Page<'a> {
 /// When the template cannot be filled in.
 pub fn html(found: &Comparison, sides: &SideBySide) -> Result<String> {
     let accepting = found.methods.iter().filter(|decision| decision.near_duplicate).count();
-    let columns = [(&found.left, &sides.left[..], "left"), (&found.right, &sides.right[..], "right")];
+    let columns = [(&found.left, "left", &found.left.left_out[..]), (&found.right, "right", &found.right.left_out[..])];
     render::html(&Page { found, sides, columns, accepting, version: env!("CARGO_PKG_VERSION") })
 }
 
@@ -162,4 +163,9 @@ pub fn html(found: &Comparison, sides: &SideBySide) -> Result<String> {
 #[must_use]
 pub fn percent(share: &f64) -> String {
     format!("{:.0}", share * 100.0)
+}
+
+/// A share as the length of a bar of 90.
+pub(crate) fn meter(share: &f64) -> String {
+    format!("{:.1}", share * 90.0)
 }

@@ -7,6 +7,7 @@ pub mod blocks;
 pub mod comparison;
 pub mod diff;
 pub mod index_plots;
+pub(crate) mod links;
 pub(crate) mod numbers;
 pub(crate) mod plots;
 pub(crate) mod render;
@@ -143,19 +144,20 @@ impl Findings<'_> {
     }
 }
 
-/// Writes the result into `directory`: everything but `skipped.jsonl`, which is written while records are read, and
-/// `run.json`, which is written last.
+/// Writes the result into `directory`, from where it is moved to `output`: everything but `skipped.jsonl`, which is written
+/// while records are read, and `run.json`, which is written last.
 ///
 /// # Errors
 /// When something cannot be read again or written.
 pub fn write(
     findings: &Findings<'_>,
     directory: &Path,
+    output: &Path,
     options: OutputOptions,
     observer: &dyn Observer,
 ) -> Result<Summary> {
     let summary = Summary::new(findings)?;
-    sinks::write(findings, directory, &SinkContext { summary: &summary, options, observer })?;
+    sinks::write(findings, directory, &SinkContext { summary: &summary, output, options, observer })?;
     Ok(summary)
 }
 
@@ -168,10 +170,11 @@ pub fn write_again(
     findings: &Findings<'_>,
     earlier: &Path,
     directory: &Path,
+    output: &Path,
     options: OutputOptions,
     observer: &dyn Observer,
 ) -> Result<Summary> {
     let summary = Summary::new(findings)?;
-    sinks::write_again(findings, earlier, directory, &SinkContext { summary: &summary, options, observer })?;
+    sinks::write_again(findings, earlier, directory, &SinkContext { summary: &summary, output, options, observer })?;
     Ok(summary)
 }

@@ -1,10 +1,38 @@
 //! Numbers as people read them.
 
-use std::borrow::Borrow;
+/// What can be counted. Templates pass references.
+pub(crate) trait Count {
+    /// The count.
+    fn count(&self) -> u64;
+}
+
+impl Count for u64 {
+    fn count(&self) -> u64 {
+        *self
+    }
+}
+
+impl Count for u32 {
+    fn count(&self) -> u64 {
+        u64::from(*self)
+    }
+}
+
+impl Count for usize {
+    fn count(&self) -> u64 {
+        *self as u64
+    }
+}
+
+impl<C: Count> Count for &C {
+    fn count(&self) -> u64 {
+        (*self).count()
+    }
+}
 
 /// A number with a comma every three digits.
-pub(crate) fn thousands(number: u64) -> String {
-    let digits = number.to_string();
+pub(crate) fn thousands(number: impl Count) -> String {
+    let digits = number.count().to_string();
     let mut out = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
@@ -16,16 +44,13 @@ pub(crate) fn thousands(number: u64) -> String {
 }
 
 /// A number and what it counts: `1 page`, `2 pages`.
-///
-/// Templates pass references.
-pub(crate) fn counted(number: impl Borrow<u64>, noun: &str) -> String {
-    let number = *number.borrow();
-    format!("{} {noun}{}", thousands(number), if number == 1 { "" } else { "s" })
+pub(crate) fn counted(number: impl Count, noun: &str) -> String {
+    format!("{} {noun}{}", thousands(number.count()), if number.count() == 1 { "" } else { "s" })
 }
 
 /// A share as percent with one digit.
-pub(crate) fn percent(part: impl Borrow<u64>, whole: impl Borrow<u64>) -> String {
-    format!("{:.1} %", *part.borrow() as f64 * 100.0 / (*whole.borrow()).max(1) as f64)
+pub(crate) fn percent(part: impl Count, whole: impl Count) -> String {
+    format!("{:.1} %", part.count() as f64 * 100.0 / whole.count().max(1) as f64)
 }
 
 #[cfg(test)]
@@ -34,9 +59,9 @@ mod tests {
 
     #[test]
     fn numbers_are_grouped_and_nouns_agree() {
-        assert_eq!(thousands(1_234_567), "1,234,567");
-        assert_eq!(thousands(999), "999");
-        assert_eq!([0, 1, 2000].map(|number| counted(number, "page")), ["0 pages", "1 page", "2,000 pages"]);
-        assert_eq!(percent(1, 3), "33.3 %");
+        assert_eq!(thousands(1_234_567u64), "1,234,567");
+        assert_eq!(thousands(999u32), "999");
+        assert_eq!([0u64, 1, 2000].map(|number| counted(number, "page")), ["0 pages", "1 page", "2,000 pages"]);
+        assert_eq!(percent(1u64, 3usize), "33.3 %");
     }
 }

@@ -239,8 +239,78 @@ pub(super) fn write(
     let carried = (carried.len() as u64, of_page.len() as u64);
     let disagreements = (conflicts.len() as u64, contradictions.len() as u64);
     let report = report(judgments, judged, found, options, carried, disagreements);
-    write_report(&report, options, directory)?;
+    let examples = examples(judgments, judged, &counterparts, &is_carried);
+    write_report(&report, examples, &conflicts, options, directory)?;
     Ok(report)
+}
+
+/// Counterparts that are shown of each sort, and conflicts.
+const SHOWN: usize = 20;
+
+/// A counterpart, as it is shown.
+struct Example {
+    /// The judged page: its id and URL.
+    from: (String, Option<String>),
+    to: (String, Option<String>),
+    way: &'static str,
+    similarity: String,
+    judgments: String,
+}
+
+/// A title, a sentence and the counterparts that belong to it.
+type Examples = Vec<(&'static str, &'static str, Vec<Example>)>;
+
+/// Some of what was carried over, and of what was not.
+fn examples(
+    judgments: &[Judgment],
+    judged: &JudgedPages,
+    rows: &[&Counterpart],
+    is_carried: &dyn Fn(&Counterpart) -> bool,
+) -> Examples {
+    let mut graded: HashMap<u32, Vec<String>> = HashMap::new();
+    for judgment in judgments {
+        if let Some(number) = judged.number(&judgment.page) {
+            graded.entry(number).or_default().push(format!("topic {}: {}", judgment.topic, judgment.grade));
+        }
+    }
+    let example = |row: &Counterpart| {
+        let from = &judged.pages[row.judged as usize];
+        Example {
+            from: (from.id.clone(), from.url.clone()),
+            to: (row.id.clone(), row.url.clone()),
+            way: match row.way {
+                Some(Way::Url) => "its URL",
+                Some(Way::Both) => "its URL and its content",
+                _ => "its content",
+            },
+            similarity: match (row.similarity, row.distance) {
+                (Some(similarity), _) => format!("{similarity:.3}"),
+                (None, Some(1)) => "1 differing bit".to_owned(),
+                (None, Some(distance)) => format!("{distance} differing bits"),
+                (None, None) => "–".to_owned(),
+            },
+            judgments: graded.get(&row.judged).map_or_else(String::new, |graded| graded.join(", ")),
+        }
+    };
+    let some = |wanted: &dyn Fn(&Counterpart) -> bool| {
+        let mut chosen: Vec<&Counterpart> = rows.iter().copied().filter(|row| wanted(row)).collect();
+        // Those that are worth a look: the farthest.
+        chosen.sort_by(|a, b| nearness(a).total_cmp(&nearness(b)));
+        chosen.into_iter().take(SHOWN).map(example).collect::<Vec<_>>()
+    };
+    vec![
+        (
+            "Carried over by content",
+            "The least similar of the near-duplicates that took over judgments.",
+            some(&|row| is_carried(row) && row.way != Some(Way::Url)),
+        ),
+        (
+            "Carried over by URL alone",
+            "The pages have the same URL, and their texts are not near-duplicates: the judgments may not hold any more.",
+            some(&|row| is_carried(row) && row.way == Some(Way::Url)),
+        ),
+        ("Found, but not carried over", "Counterparts that took over nothing.", some(&|row| !is_carried(row))),
+    ]
 }
 
 /// How near a counterpart is: by its similarity, or by its distance where there are no texts.
@@ -350,11 +420,19 @@ struct Page<'a> {
     from: String,
     to: String,
     threshold: f64,
+    examples: Examples,
+    conflicts: &'a [Conflict],
     figures: Vec<Figure>,
     version: &'static str,
 }
 
-fn write_report(report: &Report, options: &TransferOptions, directory: &Path) -> Result<()> {
+fn write_report(
+    report: &Report,
+    examples: Examples,
+    conflicts: &[Conflict],
+    options: &TransferOptions,
+    directory: &Path,
+) -> Result<()> {
     let line = |name: &str, of: &dyn Fn(&NgramRow) -> f64| {
         Series::line(name, report.ngrams.iter().map(|row| (row.ngram as f64, of(row))).collect())
     };
@@ -384,6 +462,8 @@ fn write_report(report: &Report, options: &TransferOptions, directory: &Path) ->
         from: options.from.join(", "),
         to: options.to.join(", "),
         threshold: options.threshold,
+        examples,
+        conflicts: &conflicts[..conflicts.len().min(SHOWN)],
         figures,
         version: env!("CARGO_PKG_VERSION"),
     };

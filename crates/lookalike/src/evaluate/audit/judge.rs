@@ -301,7 +301,7 @@ pub fn write_report(audit: &Audit, path: &Path) -> Result<()> {
         &series,
     )];
     let lead = "What people judged: same, different, unsure. Tables are in the JSON output of the command.";
-    render::write(path, figures::page("A sample, judged", lead, &figures)?)?;
+    render::write(path, figures::page("A sample, judged", lead, &figures, &[])?)?;
     render::write(&path.with_extension("csv"), figures::csv(&figures))
 }
 

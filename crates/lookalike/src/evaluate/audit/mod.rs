@@ -23,7 +23,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 use crate::evaluate::method_run::temporary_directory;
 use crate::page::{PageId, PageOrigin, PageVec, ScoredPair};
-use crate::report::diff::{Piece, pieces};
+use crate::report::diff::{SideBySide, side_by_side};
 use crate::report::files;
 use crate::report::render;
 use crate::report::stored::{self, StoredPages, StoredSummary, texts};
@@ -109,7 +109,6 @@ impl Population {
 struct AuditPage {
     pairs: Vec<PairView>,
     key: String,
-    directory: String,
     rubric: Vec<String>,
     version: &'static str,
 }
@@ -146,7 +145,9 @@ impl Default for SampleOptions {
 struct PairView {
     left: SideView,
     right: SideView,
-    pieces: Vec<Piece>,
+    sides: SideBySide,
+    /// Whether a page is longer than what is shown of it.
+    is_cut: bool,
 }
 
 struct SideView {
@@ -156,7 +157,7 @@ struct SideView {
 }
 
 /// Text of a page that is shown.
-const TEXT_BYTES: usize = 60_000;
+const TEXT_BYTES: usize = 100_000;
 
 /// The page on which a sample of the result in `directory` is judged; also how many pairs it has.
 ///
@@ -171,8 +172,9 @@ pub fn page(directory: &Path, options: &SampleOptions) -> Result<(String, usize)
     let mut reader = PageReader::new(TextOptions::default());
     let mut text = |page: PageId| {
         let mut text = raw.get(&page).map(|raw| reader.text(raw)).unwrap_or_default();
+        let is_cut = text.len() > TEXT_BYTES;
         text.truncate(text.floor_char_boundary(TEXT_BYTES));
-        text
+        (text, is_cut)
     };
     let side = |page: PageId| {
         let mut scratch = Scratch::default();
@@ -183,7 +185,11 @@ pub fn page(directory: &Path, options: &SampleOptions) -> Result<(String, usize)
     let mut pairs = Vec::new();
     for (_, pair) in &drawn {
         let (left, right) = (side(pair.left)?, side(pair.right)?);
-        pairs.push(PairView { left, right, pieces: pieces(&text(pair.left), &text(pair.right)) });
+        let (texts, is_cut) = {
+            let (one, other) = (text(pair.left), text(pair.right));
+            ((one.0, other.0), one.1 || other.1)
+        };
+        pairs.push(PairView { left, right, sides: side_by_side(&texts.0, &texts.1), is_cut });
     }
     let count = pairs.len();
     let drawn_ids: String = pairs.iter().map(|pair| format!("{}\t{}\n", pair.left.id, pair.right.id)).collect();
@@ -191,7 +197,6 @@ pub fn page(directory: &Path, options: &SampleOptions) -> Result<(String, usize)
         pairs,
         // Another sample is another page, whatever it is called.
         key: format!("lookalike-audit-{:016x}", xxh3_64(drawn_ids.as_bytes())),
-        directory: directory.display().to_string(),
         rubric: options.rubric.as_deref().unwrap_or(RUBRIC).lines().map(str::to_owned).collect(),
         version: env!("CARGO_PKG_VERSION"),
     };

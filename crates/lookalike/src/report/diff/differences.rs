@@ -12,7 +12,7 @@ use regex::Regex;
 use serde::Serialize;
 
 use crate::page::{Body, RawPage};
-use crate::report::diff::{Hunk, MOST_WORDS_SIDE_BY_SIDE, hunks};
+use crate::report::diff::{Hunk, MOST_WORDS, hunks};
 use crate::text::mask::{BY_KIND, Volatile};
 use crate::text::{PageReader, Scope, TextOptions, charset};
 
@@ -57,7 +57,23 @@ impl Difference {
         Difference::MainItem,
     ];
 
-    /// The name, for people and files.
+    /// What differs, in a sentence for people.
+    fn words(self) -> &'static str {
+        match self {
+            Difference::Url => "the URL",
+            Difference::TimeStamp => "a date or time",
+            Difference::ExecutionTime => "how long it took to make the page",
+            Difference::Id => "an id of a message or session",
+            Difference::Counter => "a counter",
+            Difference::ServerName => "the name of a server",
+            Difference::Invisible => "something that no visitor sees",
+            Difference::Form => "what a form is filled with",
+            Difference::MinorItem => "something beside the main text",
+            Difference::MainItem => "the main text",
+        }
+    }
+
+    /// The name in tables and files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -75,6 +91,9 @@ impl Difference {
     }
 }
 
+/// What two pages differ in of which the same is compared, and the rest is not the same.
+pub(crate) const FRAME_ONLY: &str = "the frame only: the same text in another frame";
+
 /// What two pages differ in.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Differences {
@@ -88,22 +107,26 @@ impl Differences {
     /// One line for people.
     #[must_use]
     pub fn label(&self) -> String {
-        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.name()).collect();
+        let names: Vec<&str> = self.kinds.iter().map(|kind| kind.words()).collect();
         match names.as_slice() {
-            [] => "none".to_owned(),
+            [] => "nothing".to_owned(),
             [one] => format!("{one} only"),
-            _ if self.kinds.contains(&Difference::MainItem) => {
-                format!("main item (also {})", names[..names.len() - 1].join(", "))
+            [more @ .., main] if self.kinds.contains(&Difference::MainItem) => {
+                format!("{main} (also {})", more.join(", "))
             }
-            _ => format!("combination: {}", names.join(", ")),
+            [more @ .., last] => format!("{} and {last}", more.join(", ")),
         }
     }
 
-    /// The same without details, as the tables of the paper have it.
+    /// Without details, as tables of a study have it.
     #[must_use]
     pub fn kind(&self) -> String {
-        let label = self.label();
-        label.split([':', '(']).next().unwrap_or(&label).trim().to_owned()
+        match self.kinds.iter().collect::<Vec<_>>().as_slice() {
+            [] => "none".to_owned(),
+            [one] => format!("{} only", one.name()),
+            _ if self.kinds.contains(&Difference::MainItem) => Difference::MainItem.name().to_owned(),
+            _ => "combination".to_owned(),
+        }
     }
 
     /// The verdict by Henzinger's rules: correct, incorrect, or undecided.
@@ -212,7 +235,7 @@ pub fn classify(left: &RawPage<'_>, right: &RawPage<'_>) -> Differences {
             differences.kinds.insert(Difference::Form);
         } else if left.tokens != right.tokens {
             // What follows the words that are compared is not known to be invisible.
-            let is_cut = words > MOST_WORDS_SIDE_BY_SIDE && left.text != right.text;
+            let is_cut = words > MOST_WORDS && left.text != right.text;
             differences.kinds.insert(if is_cut { Difference::MainItem } else { Difference::Invisible });
         }
         return differences;

@@ -3,9 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::report::numbers::thousands;
-use crate::report::plots::{BOTTOM, LEFT, RIGHT, TOP, WIDTH};
-
-const HEIGHT: f64 = 300.0;
+use crate::report::plots::{BOTTOM, Canvas, LEFT, RIGHT, TOP, escape, for_all_screens};
 
 /// How values map to positions.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -24,6 +22,17 @@ impl Scale {
     pub(crate) fn from_zero(values: impl Iterator<Item = f64>) -> Scale {
         let most = values.fold(1.0, f64::max);
         Scale::Linear(0.0, step(most) * (most / step(most)).ceil())
+    }
+
+    /// As much of 0 to 1 as the values take, from a round number to a round number.
+    pub(crate) fn share_of(values: impl Iterator<Item = f64>) -> Scale {
+        let (least, most) = values.fold((1.0f64, 0.0f64), |(least, most), value| (least.min(value), most.max(value)));
+        if most <= least {
+            return Scale::SHARE;
+        }
+        let step = step(most - least);
+        let (from, to) = ((least / step).floor() * step, (most / step).ceil() * step);
+        Scale::Linear(from.max(0.0), to.min(1.0))
     }
 
     /// Wide enough for all values, as powers of ten.
@@ -98,16 +107,29 @@ impl Series {
 }
 
 /// Draws series over two axes; each has the class `c0`, `c1`, ….
-pub(crate) fn draw(label: &str, (x_name, x): (&str, Scale), (y_name, y): (&str, Scale), series: &[Series]) -> String {
-    let at_x = |value: f64| LEFT + x.share(value).clamp(0.0, 1.0) * (WIDTH - LEFT - RIGHT);
-    let at_y = |value: f64| HEIGHT - BOTTOM - y.share(value).clamp(0.0, 1.0) * (HEIGHT - TOP - BOTTOM);
-    let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=\"img\" aria-label=\"{}\">", escape(label));
+pub(crate) fn draw(label: &str, x: (&str, Scale), y: (&str, Scale), series: &[Series]) -> String {
+    for_all_screens(|canvas| {
+        let height = if canvas.is_narrow() { 260.0 } else { 300.0 };
+        draw_on(canvas.of_height(height), label, x, y, series)
+    })
+}
+
+fn draw_on(
+    canvas: Canvas,
+    label: &str,
+    (x_name, x): (&str, Scale),
+    (y_name, y): (&str, Scale),
+    series: &[Series],
+) -> String {
+    let at_x = |value: f64| canvas.x(x.share(value).clamp(0.0, 1.0));
+    let at_y = |value: f64| canvas.y(y.share(value).clamp(0.0, 1.0));
+    let mut svg = canvas.open(label);
     for tick in y.ticks() {
         let place = at_y(tick);
         let _ = write!(
             svg,
             "<line class=\"grid\" x1=\"{LEFT}\" x2=\"{:.1}\" y1=\"{place:.1}\" y2=\"{place:.1}\"/><text class=\"tick\" text-anchor=\"end\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
-            WIDTH - RIGHT,
+            canvas.width - RIGHT,
             LEFT - 6.0,
             place + 4.0,
             number(tick)
@@ -118,17 +140,17 @@ pub(crate) fn draw(label: &str, (x_name, x): (&str, Scale), (y_name, y): (&str, 
             svg,
             "<text class=\"tick\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text>",
             at_x(tick),
-            HEIGHT - BOTTOM + 16.0,
+            canvas.height - BOTTOM + 16.0,
             number(tick)
         );
     }
     let _ = write!(
         svg,
         "<text class=\"axis\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{:.1}\">{}</text><text class=\"axis\" text-anchor=\"middle\" transform=\"translate(12 {:.1}) rotate(-90)\">{}</text>",
-        (LEFT + WIDTH - RIGHT) / 2.0,
-        HEIGHT - 6.0,
+        canvas.x(0.5),
+        canvas.height - 6.0,
         escape(x_name),
-        (TOP + HEIGHT - BOTTOM) / 2.0,
+        (TOP + canvas.height - BOTTOM) / 2.0,
         escape(y_name)
     );
     for (number_of, series) in series.iter().enumerate() {
@@ -160,10 +182,6 @@ pub(crate) fn draw(label: &str, (x_name, x): (&str, Scale), (y_name, y): (&str, 
 /// Colours that the style sheet has.
 pub(crate) const COLOURS: usize = 8;
 
-pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('"', "&quot;")
-}
-
 /// A number without meaningless digits.
 pub(super) fn number(value: f64) -> String {
     if value.abs() >= 1000.0 && value.fract() == 0.0 {
@@ -189,11 +207,20 @@ mod tests {
     }
 
     #[test]
+    fn shares_take_the_room_that_there_is() {
+        assert_eq!(Scale::share_of([0.83, 0.97].into_iter()), Scale::Linear(0.8, 1.0));
+        assert_eq!(Scale::share_of([0.1, 1.0].into_iter()), Scale::Linear(0.0, 1.0));
+        assert_eq!(Scale::share_of([0.5].into_iter()), Scale::SHARE);
+        assert_eq!(Scale::share_of(std::iter::empty()), Scale::SHARE);
+    }
+
+    #[test]
     fn every_point_is_drawn_and_names_are_harmless() {
         let series = [Series::line("a<b", vec![(0.0, 0.0), (1.0, 1.0)]), Series::dots("c", vec![(0.5, 2.0)])];
         let svg = draw("x \"y\"", ("x", Scale::SHARE), ("y", Scale::SHARE), &series);
-        assert_eq!(svg.matches("<circle").count(), 3);
-        assert_eq!(svg.matches("<path").count(), 1);
+        // Once for wide screens, once for narrow ones.
+        assert_eq!(svg.matches("<circle").count(), 2 * 3);
+        assert_eq!(svg.matches("<path").count(), 2);
         assert!(svg.contains("a&lt;b: 0, 0") && !svg.contains("a<b"));
     }
 }

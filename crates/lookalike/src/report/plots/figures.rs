@@ -10,7 +10,7 @@ use crate::report::render;
 /// A plot with its title, caption and legend.
 pub(crate) struct Figure {
     pub(crate) title: String,
-    /// Which figure of which paper it corresponds to; empty if none.
+    /// Which figure of which paper it corresponds to, for the table of its points; empty if none.
     pub(crate) paper: &'static str,
     pub(crate) note: String,
     pub(crate) svg: String,
@@ -32,6 +32,12 @@ pub(crate) fn figure(
     series: &[Series],
 ) -> Figure {
     let title = title.into();
+    // Shares take no more of the axis than they need.
+    let fit = |scale: Scale, of: fn(&(f64, f64)) -> f64| match scale {
+        Scale::SHARE => Scale::share_of(series.iter().flat_map(|series| &series.points).map(of)),
+        scale => scale,
+    };
+    let (x, y) = ((x.0, fit(x.1, |point| point.0)), (y.0, fit(y.1, |point| point.1)));
     let legend = series.iter().enumerate().map(|(at, series)| (at % COLOURS, series.name.clone())).collect();
     let points = series.iter().flat_map(|series| series.points.iter().map(move |point| (&series.name, point)));
     let rows = points.map(|(name, (x, y))| [name.clone(), written(*x), written(*y)]).collect();
@@ -86,18 +92,37 @@ pub(crate) fn csv(figures: &[Figure]) -> String {
     table
 }
 
+/// Examples under the figures.
+pub(crate) struct ExampleTable {
+    pub(crate) title: &'static str,
+    pub(crate) note: String,
+    pub(crate) heads: Vec<&'static str>,
+    pub(crate) rows: Vec<Vec<ExampleCell>>,
+}
+
+/// A cell of it.
+#[derive(Default)]
+pub(crate) struct ExampleCell {
+    pub(crate) text: String,
+    /// Where it leads.
+    pub(crate) link: Option<String>,
+    /// What stands below it.
+    pub(crate) below: String,
+}
+
 #[derive(Template)]
 #[template(path = "figures.html")]
 struct Page<'a> {
     title: &'a str,
     lead: &'a str,
     figures: &'a [Figure],
+    tables: &'a [ExampleTable],
     version: &'static str,
 }
 
 /// A page with figures.
-pub(crate) fn page(title: &str, lead: &str, figures: &[Figure]) -> Result<String> {
-    render::html(&Page { title, lead, figures, version: env!("CARGO_PKG_VERSION") })
+pub(crate) fn page(title: &str, lead: &str, figures: &[Figure], tables: &[ExampleTable]) -> Result<String> {
+    render::html(&Page { title, lead, figures, tables, version: env!("CARGO_PKG_VERSION") })
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::report::plots::chart::escape;
-use crate::report::plots::{LEFT, RIGHT, TOP, WIDTH};
+use crate::report::plots::{Canvas, LEFT, RIGHT, TOP, escape, for_all_screens};
 
 const CELL_HEIGHT: f64 = 26.0;
 /// Below the cells: the names of the columns, and what they are.
@@ -14,13 +13,23 @@ const ROW_NAMES: f64 = LEFT + 30.0;
 /// Draws a row of cells for each of `rows`, a cell for each of `columns`; values are shares, darker if they are larger.
 pub(crate) fn draw(
     label: &str,
-    (x_name, columns): (&str, &[String]),
-    (y_name, rows): (&str, &[String]),
+    x: (&str, &[String]),
+    y: (&str, &[String]),
     value: impl Fn(usize, usize) -> Option<f64>,
 ) -> String {
-    let width = (WIDTH - ROW_NAMES - RIGHT) / columns.len().max(1) as f64;
+    for_all_screens(|canvas| draw_on(canvas, label, x, y, &value))
+}
+
+fn draw_on(
+    canvas: Canvas,
+    label: &str,
+    (x_name, columns): (&str, &[String]),
+    (y_name, rows): (&str, &[String]),
+    value: &impl Fn(usize, usize) -> Option<f64>,
+) -> String {
+    let width = (canvas.width - ROW_NAMES - RIGHT) / columns.len().max(1) as f64;
     let height = TOP + CELL_HEIGHT * rows.len() as f64 + FOOT;
-    let mut svg = format!("<svg viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" aria-label=\"{}\">", escape(label));
+    let mut svg = canvas.of_height(height).open(label);
     let mut text = |class: &str, anchor: &str, (x, y): (f64, f64), text: &str| {
         let text = escape(text);
         let _ = write!(svg, "<text class=\"{class}\" text-anchor=\"{anchor}\" x=\"{x:.1}\" y=\"{y:.1}\">{text}</text>");
@@ -28,7 +37,7 @@ pub(crate) fn draw(
     for (column, name) in columns.iter().enumerate() {
         text("tick", "middle", (ROW_NAMES + width * (column as f64 + 0.5), height - FOOT + 16.0), name);
     }
-    text("axis", "middle", ((ROW_NAMES + WIDTH - RIGHT) / 2.0, height - 8.0), x_name);
+    text("axis", "middle", ((ROW_NAMES + canvas.width - RIGHT) / 2.0, height - 8.0), x_name);
     text("axis", "start", (0.0, TOP - 3.0), y_name);
     let best = |of: &dyn Fn(f64, f64) -> f64, from: f64| {
         let cells = (0..rows.len()).flat_map(|row| (0..columns.len()).map(move |column| (row, column)));
@@ -72,6 +81,7 @@ mod tests {
         let (columns, rows) = (names(&["1", "2<3"]), names(&["a", "b"]));
         let value = |row: usize, column: usize| (row + column < 2).then_some(0.25 * (1 + row + 2 * column) as f64);
         let svg = draw("x", ("n", &columns), ("m", &rows), value);
+        let svg = &svg[..svg.find("</svg>").unwrap()];
         assert_eq!(svg.matches("<rect").count(), 3);
         assert!(
             svg.contains("2&lt;3") && svg.contains(">0.250<") && svg.contains(">0.500<") && svg.contains(">0.750<")

@@ -45,6 +45,8 @@ pub(crate) trait Sink: Sync {
 pub(crate) struct SinkContext<'a> {
     /// The counts.
     pub(crate) summary: &'a Summary,
+    /// Where the result will be found.
+    pub(crate) output: &'a Path,
     pub(crate) options: OutputOptions,
     /// Learns of the progress.
     pub(crate) observer: &'a dyn Observer,

@@ -146,14 +146,16 @@ fn what_nobody_sees_and_what_a_form_is_filled_with() {
 
 #[test]
 fn labels_and_verdicts() {
-    let of = |kinds: &[Difference]| Differences { kinds: kinds.iter().copied().collect(), words: 2 };
-    assert_eq!((of(&[]).label(), of(&[]).verdict()), ("none".to_owned(), "correct"));
-    assert_eq!((of(&[Url]).label(), of(&[Url]).verdict()), ("URL only".to_owned(), "correct"));
-    let both = of(&[Counter, TimeStamp]);
-    assert_eq!((both.label(), both.verdict()), ("combination: time stamp, counter".to_owned(), "correct"));
-    assert_eq!(of(&[Form]).verdict(), "undecided");
-    let main = of(&[MainItem, TimeStamp]);
-    assert_eq!((main.label(), main.verdict()), ("main item (also time stamp)".to_owned(), "incorrect"));
+    let of = |kinds: &[Difference]| {
+        let found = Differences { kinds: kinds.iter().copied().collect(), words: 2 };
+        (found.label(), found.kind(), found.verdict())
+    };
+    let expected = |label: &str, kind: &str, verdict: &'static str| (label.to_owned(), kind.to_owned(), verdict);
+    assert_eq!(of(&[]), expected("nothing", "none", "correct"));
+    assert_eq!(of(&[Url]), expected("the URL only", "URL only", "correct"));
+    assert_eq!(of(&[Counter, TimeStamp]), expected("a date or time and a counter", "combination", "correct"));
+    assert_eq!(of(&[Form]).2, "undecided");
+    assert_eq!(of(&[MainItem, TimeStamp]), expected("the main text (also a date or time)", "main item", "incorrect"));
 }
 
 #[test]
