@@ -215,9 +215,13 @@ fn every_list_has_its_curve_in_figures_of_eight() {
     let path = directory.path().join("lists.html");
     write_report(&found, &refiner, &path).unwrap();
     let page = std::fs::read_to_string(&path).unwrap();
-    assert_eq!(page.matches("<svg ").count(), 5, "two of Figure 4, two of Figures 5 to 7, one of Figures 8 to 10");
-    assert_eq!(page.matches("Corresponds to: Jain et al. 2005, Figure").count(), 5);
+    assert_eq!(
+        page.matches("<svg class=\"wide\"").count(),
+        5,
+        "two of Figure 4, two of Figures 5 to 7, one of Figures 8 to 10"
+    );
     let table = std::fs::read_to_string(path.with_extension("csv")).unwrap();
+    assert!(["Figure 4", "Figures 5 to 7", "Figures 8 to 10"].iter().all(|figure| table.contains(figure)));
     assert!(table.contains("part 2 of 2") && table.contains(",query 8,3,1\n"), "{table}");
     assert!(path.with_extension("json").exists());
     for ending in ["json", "csv"] {
