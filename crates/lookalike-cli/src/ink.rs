@@ -66,7 +66,8 @@ impl Ink {
 /// Two texts in full, piece by piece.
 pub(crate) fn all_pieces(sides: SideBySide) -> Vec<Piece> {
     let mut pieces = Vec::new();
-    let (mut left, mut right) = (sides.left.into_iter().peekable(), sides.right.into_iter().peekable());
+    let (left, right): (Vec<_>, Vec<_>) = sides.rows.into_iter().map(|row| (row.left, row.right)).unzip();
+    let (mut left, mut right) = (left.into_iter().flatten().peekable(), right.into_iter().flatten().peekable());
     loop {
         if let Some(span) = left.next_if(|span| !span.is_shared) {
             pieces.push(Piece::Left(span.text));
