@@ -20,8 +20,9 @@ use crate::values::{EvaluatedMethods, FormatParser, KeepParser, MethodParser, Me
 /// evidence for every decision.
 #[derive(Debug, Parser)]
 #[command(name = "lookalike", version, max_term_width = 100, subcommand_required = true, arg_required_else_help = true)]
+#[command(disable_help_subcommand = true)]
 #[command(
-    after_help = "Start with:  lookalike dedup PAGES --output out   and open out/report.html\nThen:        lookalike help dedup"
+    after_help = "Start with:  lookalike dedup PAGES --output out   and open out/report.html\nThen:        lookalike explain out ID, lookalike clusters out, lookalike help dedup"
 )]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -55,6 +56,12 @@ pub(crate) enum Command {
     Serve(Box<ServeArguments>),
     /// Table designs for an index, with what each costs in bytes and time
     Plan(PlanArguments),
+    /// Show the help of a command, or its flags by topic
+    Help {
+        /// A command, and perhaps a topic: dedup, dedup input, index build, …
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+    },
     /// Print a completion script for a shell
     Completions {
         /// The shell
@@ -67,6 +74,12 @@ pub(crate) enum Command {
         directory: Option<PathBuf>,
     },
 }
+
+const DEDUP_HELP: &str = "\
+Examples:
+  lookalike dedup pages/ --output out            and open out/report.html
+  lookalike dedup corpus/*.jsonl.zst --text-field raw_content --output out
+  lookalike dedup docs.parquet --keep max:quality --output out";
 
 const DEDUP_EXAMPLES: &str = "\
 Examples:
@@ -94,7 +107,7 @@ kept/ (the input without what was dropped), report.html (look at this first), an
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some records were skipped.";
 
 #[derive(Debug, Args)]
-#[command(after_help = DEDUP_EXAMPLES, after_long_help = format!("{DEDUP_EXAMPLES}\n\n{}", formats()))]
+#[command(after_help = DEDUP_HELP, after_long_help = format!("{DEDUP_EXAMPLES}\n\n{}", formats()))]
 pub(crate) struct DedupArguments {
     /// Files, directories, glob patterns, or - for standard input
     #[arg(required = true, value_name = "INPUT")]

@@ -81,7 +81,7 @@ pub(crate) struct ClustersArguments {
     #[arg(long)]
     pub(crate) allow_missing: bool,
 
-    /// Ranges of equal bits in which supershingles are counted, by where they begin (Henzinger 2006, Table 10)
+    /// Ranges of equal bits in which supershingles are counted, by where they begin
     #[arg(long, value_name = "BITS,…", value_delimiter = ',', default_value = "372,376,379,382")]
     pub(crate) bit_ranges: Vec<u32>,
 

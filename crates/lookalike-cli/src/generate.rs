@@ -5,21 +5,19 @@ use std::io;
 use std::path::Path;
 
 use anyhow::{Context, Result};
-use clap::CommandFactory;
 use clap_mangen::Man;
 
-use crate::Ending;
-use crate::args::Arguments;
+use crate::{Ending, help};
 
 pub(crate) fn completions(shell: clap_complete::Shell) -> Result<Ending> {
     let mut script = Vec::new();
-    clap_complete::generate(shell, &mut Arguments::command(), "lookalike", &mut script);
+    clap_complete::generate(shell, &mut help::full(), "lookalike", &mut script);
     io::Write::write_all(&mut io::stdout(), &script)?;
     Ok(Ending::Done)
 }
 
 pub(crate) fn man(directory: Option<&Path>) -> Result<Ending> {
-    let command = Arguments::command();
+    let command = help::full();
     let Some(directory) = directory else {
         let mut page = Vec::new();
         Man::new(command).render(&mut page)?;

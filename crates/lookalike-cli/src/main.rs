@@ -9,6 +9,7 @@ mod evaluate;
 mod evaluate_args;
 mod explain;
 mod generate;
+mod help;
 mod index;
 mod index_args;
 mod ink;
@@ -34,7 +35,7 @@ mod values;
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use clap::Parser;
+use clap::FromArgMatches;
 use lookalike::Error;
 use lookalike::config::name_settings;
 
@@ -58,7 +59,8 @@ const WRONG_USAGE: u8 = 2;
 const SKIPPED: u8 = 3;
 
 fn main() -> ExitCode {
-    match run(Arguments::parse()) {
+    let arguments = Arguments::from_arg_matches(&help::on_a_screen().get_matches());
+    match run(arguments.unwrap_or_else(|error| error.exit())) {
         Ok(Ending::Done) => ExitCode::SUCCESS,
         Ok(Ending::Skipped) => ExitCode::from(SKIPPED),
         Ok(Ending::No) => ExitCode::from(FAILED),
@@ -87,6 +89,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => serve::run(*arguments),
         Command::Plan(arguments) => plan::run(&arguments),
+        Command::Help { words } => help::run(&words),
         Command::Completions { shell } => generate::completions(shell),
         Command::Man { directory } => generate::man(directory.as_deref()),
     }

@@ -37,7 +37,7 @@ parameters! {
     pub struct Bloom named "bloom", decides by "`threshold`, the share of one page's chunks that are in the other, in 0..1" {
         /// Similarity, 0..1, from which two pages are near-duplicates.
         threshold: f64 as "T" = 0.7, similarity();
-        /// What decides: the chunks themselves, or as in the paper the bits of their filters, which agree by chance, too.
+        /// What decides: the chunks themselves, or the bits of their filters, which agree by chance, too.
         decide_by: DecideBy as "WHAT" = DecideBy::Chunks, any();
         /// What a feature weighs.
         weights: Weights as "WEIGHTS" = Weights::Tf, one_of(&[Weights::Tf]);

@@ -32,7 +32,7 @@ named! {
     pub enum TableCodec {
         /// Eight bytes per fingerprint
         Raw = "raw",
-        /// The code of the paper on fingerprints
+        /// Small, and slower to search
         Huffman = "huffman",
         /// Smallest, and as fast as raw
         EliasFano = "elias-fano",
