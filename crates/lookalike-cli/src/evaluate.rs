@@ -189,7 +189,8 @@ fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> 
     }
     table.print(out)?;
     print_splits(out, found)?;
-    print_equal_recall(out, found)
+    print_equal_recall(out, found)?;
+    print_contradictions(out, found)
 }
 
 fn print_splits(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
@@ -214,6 +215,26 @@ fn print_splits(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
     }
     writeln!(out, "\nBy site and kind, with default settings")?;
     table.print(out)
+}
+
+/// Contradictions that are printed; all are in the JSON.
+const SHOWN_CONTRADICTIONS: usize = 10;
+
+fn print_contradictions(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
+    let all = &found.contradictions;
+    if all.is_empty() {
+        return Ok(());
+    }
+    let pairs = counted(all.len() as u64, "pair is", "pairs are");
+    writeln!(out, "\n{pairs} judged to be different pages, against other evidence")?;
+    for row in all.iter().take(SHOWN_CONTRADICTIONS) {
+        writeln!(out, "  {}  {}: {}", row.left, row.right, row.reason())?;
+    }
+    if all.len() > SHOWN_CONTRADICTIONS {
+        let more = thousands((all.len() - SHOWN_CONTRADICTIONS) as u64);
+        writeln!(out, "  … and {more} more; --json has all of them")?;
+    }
+    Ok(())
 }
 
 fn print_equal_recall(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {

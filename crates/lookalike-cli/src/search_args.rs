@@ -155,8 +155,9 @@ pub(crate) struct TransferArguments {
     #[arg(long, value_name = "RULE", value_parser = named::<OnConflict>(), default_value_t = OnConflict::Nearest)]
     pub(crate) on_conflict: OnConflict,
 
-    /// What the report counts shared URLs by
-    #[arg(long, value_name = "RULE", value_parser = named::<DomainRule>(), default_value_t = DomainRule::Host)]
+    /// What the report counts shared URLs by: host, registrable (the registrable domain), or how URLs begin, such as
+    /// en.wikipedia.org/wiki,example.org
+    #[arg(long, value_name = "RULE", default_value_t = DomainRule::Host)]
     pub(crate) domains: DomainRule,
 
     /// Judged pages may be missing from A

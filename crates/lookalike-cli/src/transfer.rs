@@ -25,7 +25,7 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
     options.verified_only = arguments.verified_only;
     options.all_near = arguments.all_near;
     options.on_conflict = arguments.on_conflict;
-    options.domains = arguments.domains;
+    options.domains = arguments.domains.clone();
     options.force = arguments.force;
     options.threads = arguments.threads.map_or(options.threads, usize::from);
     let report = transfer(&options, &Progress::new(&arguments.talking)?)?;

@@ -62,6 +62,8 @@ pub enum ContentScope {
     Main,
     /// All but the frames that are known to the index.
     Story,
+    /// Its hyperlinks.
+    Links,
 }
 
 impl CollectionSettings {
@@ -72,6 +74,7 @@ impl CollectionSettings {
             ContentScope::Core => Scope::Core,
             ContentScope::Main => Scope::Main,
             ContentScope::Story => Scope::Story,
+            ContentScope::Links => Scope::Links,
         });
         fingerprints.ngram = self.ngram.unwrap_or(fingerprints.ngram);
         // The check below refuses unknown names.
@@ -105,6 +108,7 @@ impl CollectionSettings {
                 Scope::Core => ContentScope::Core,
                 Scope::Story => ContentScope::Story,
                 Scope::Main => ContentScope::Main,
+                Scope::Links => ContentScope::Links,
             }),
         })
     }

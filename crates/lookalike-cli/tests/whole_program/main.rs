@@ -14,6 +14,7 @@ mod index;
 mod methods;
 mod old_files;
 mod papers;
+mod remarks;
 mod report;
 mod resume;
 mod safe_output;

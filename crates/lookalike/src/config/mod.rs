@@ -4,6 +4,7 @@
 mod fingerprint;
 mod v1;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +23,7 @@ pub use crate::text::{ContentConfig, KnownFrames, Scope, language};
 pub use fingerprint::FingerprintConfig;
 pub(crate) use v1::ConfigV1;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::method::Simhash;
 use crate::plan::decision::SHORT_STORY_WORDS;
 use crate::plan::{CorpusNeeds, CorpusStats, Decision, Plan};
@@ -81,6 +82,13 @@ impl Config {
         self.method.check()?;
         self.pairs.check()?;
         self.groups.check()?;
+        if self.content.scope == Scope::Links && self.method.get("ngram").is_none() {
+            let reason = format!(
+                "links have neither sentences nor chunks, which {} compares; use `method` minhash or simhash",
+                self.method.name()
+            );
+            return Err(Error::conflict("content", reason));
+        }
         self.method.definition().check_with(&self.pairs, &self.groups)
     }
 
@@ -106,9 +114,21 @@ impl Config {
         Plan {
             language: self.content.language.as_deref().and_then(language::by_name),
             pairs: self.pairs.clone(),
-            ..self.method.definition().plan(&content, corpus.as_deref())
+            ..self.effective_method().definition().plan(&content, corpus.as_deref())
         }
         .with_corpus(corpus)
+    }
+
+    /// The method as it is used: where links are words, each counts by itself, unless a length of n-grams was asked for.
+    fn effective_method(&self) -> Cow<'_, Method> {
+        let default = || self.method.parameters().into_iter().find(|row| row.name == "ngram").map(|row| row.default);
+        if self.content.scope != Scope::Links || self.pairs.exact_only || self.method.get("ngram") != default() {
+            return Cow::Borrowed(&self.method);
+        }
+        let mut method = self.method.clone();
+        // A method without n-grams is refused with links, and all others can take single words.
+        let _ = method.set("ngram", "1");
+        Cow::Owned(method)
     }
 
     /// Whether the method counts something in the whole corpus first, as weights by rarity do.
@@ -138,6 +158,9 @@ impl Config {
     pub fn rule(&self) -> String {
         if self.pairs.exact_only {
             return "the same sequence of words".to_owned();
+        }
+        if self.content.scope == Scope::Links {
+            return format!("{}; each hyperlink counts as one word", self.effective_method().rule());
         }
         match self.plan().decision {
             Decision::Stories { within, between, short, .. } => {
@@ -187,7 +210,6 @@ impl Sketcher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
     use crate::method::Minhash;
 
     #[test]
@@ -197,6 +219,21 @@ mod tests {
         assert_eq!(config.rule(), rule);
         config.content.scope = Scope::Core;
         assert_eq!(config.rule(), "exact Jaccard similarity of word 5-grams ≥ 0.7");
+        config.content.scope = Scope::Links;
+        let rule = "exact Jaccard similarity of word 1-grams ≥ 0.7; each hyperlink counts as one word";
+        assert_eq!(config.rule(), rule);
+        config.method.set("ngram", "2").unwrap();
+        assert_eq!(config.rule(), rule.replace('1', "2"));
+    }
+
+    #[test]
+    fn links_are_refused_where_a_method_needs_sentences() {
+        for method in Method::all() {
+            let mut config = Config::new(method);
+            config.content.scope = Scope::Links;
+            let is_refused = matches!(config.check(), Err(Error::Conflict { .. }));
+            assert_eq!(is_refused, ["bloom", "spotsigs"].contains(&config.method.name()), "{}", config.method.name());
+        }
     }
 
     #[test]

@@ -122,6 +122,16 @@ impl<'g> Labels<'g> {
         }
     }
 
+    /// The pairs that are judged one by one and are in the input, in order, with their verdicts.
+    pub(super) fn listed_pairs(&self) -> Vec<(PageId, PageId, bool)> {
+        let at = |number: u32| self.page_of[number as usize];
+        let listed = self.gold.pairs.iter().flatten();
+        let listed = listed.filter_map(|(&(a, b), &verdict)| Some((at(a)?, at(b)?, verdict)));
+        let mut pairs: Vec<_> = listed.map(|(a, b, verdict)| (a.min(b), a.max(b), verdict)).collect();
+        pairs.sort_unstable();
+        pairs
+    }
+
     /// Whether anything is known of a page.
     pub(super) fn is_judged(&self, page: PageId) -> bool {
         self.judged[page].is_some()
@@ -129,13 +139,11 @@ impl<'g> Labels<'g> {
 
     /// All pairs that belong together.
     pub(super) fn true_pairs(&self) -> Vec<(PageId, PageId)> {
-        let at = |number: u32| self.page_of[number as usize];
-        if let Some(pairs) = &self.gold.pairs {
-            let pairs = pairs.iter().filter(|row| *row.1).filter_map(|(&(a, b), _)| Some((at(a)?, at(b)?)));
-            let mut pairs: Vec<_> = pairs.map(|(a, b)| (a.min(b), a.max(b))).collect();
-            pairs.sort_unstable();
-            return pairs;
+        if self.gold.pairs.is_some() {
+            let pairs = self.listed_pairs().into_iter().filter(|row| row.2);
+            return pairs.map(|(left, right, _)| (left, right)).collect();
         }
+        let at = |number: u32| self.page_of[number as usize];
         let mut members: BTreeMap<u32, Vec<PageId>> = BTreeMap::new();
         for (number, page) in (0u32..).zip(&self.gold.pages) {
             if let (Some(cluster), Some(found)) = (page.cluster, at(number)) {

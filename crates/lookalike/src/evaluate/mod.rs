@@ -6,6 +6,7 @@
 
 pub mod audit;
 mod combined_tables;
+mod contradictions;
 mod experiments;
 mod figures;
 pub mod gold;
@@ -25,6 +26,7 @@ mod spot_study;
 
 pub use report::write_report;
 
+pub use contradictions::{Against, GoldContradiction};
 pub use levels::Level;
 pub use method_run::Cost;
 pub use one_page::{OnePage, OnePageOptions, OtherPage, one_page, write_one_page};
@@ -111,6 +113,9 @@ pub struct Evaluation {
     pub gold_pairs: u64,
     /// Clusters of two or more judged pages.
     pub gold_clusters: usize,
+    /// Judgments that cannot both hold.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub contradictions: Vec<GoldContradiction>,
     /// The methods.
     pub methods: Vec<MethodEvaluation>,
 }
@@ -327,16 +332,21 @@ fn evaluate_keeping(
         };
         let judge = Judge { labels: &labels, truth: &truth, clustered: labels.clustered() };
         let (judged, method) = judge.method(&run, &loose)?;
-        let all = evaluation.get_or_insert_with(|| Evaluation {
-            pages: run.stored.pages.len(),
-            judged_pages: labels.judged_pages(),
-            missing_pages: labels.missing,
-            skipped: run.skipped,
-            gold_pairs: truth.len() as u64,
-            gold_clusters: judge.cluster_count(),
-            methods: Vec::new(),
-        });
+        let mut all = match evaluation.take() {
+            Some(all) => all,
+            None => Evaluation {
+                pages: run.stored.pages.len(),
+                judged_pages: labels.judged_pages(),
+                missing_pages: labels.missing,
+                skipped: run.skipped,
+                gold_pairs: truth.len() as u64,
+                gold_clusters: judge.cluster_count(),
+                contradictions: contradictions::contradictions(&labels, &run.stored)?,
+                methods: Vec::new(),
+            },
+        };
         all.methods.push(method);
+        evaluation = Some(all);
         curves.push((config.method.clone(), judged));
         if keeps_runs {
             runs.push(RunPair { run, loose });

@@ -26,6 +26,8 @@ pub enum Antecedents {
     Auto,
     /// As given.
     List(Vec<Antecedent>),
+    /// As given, and more while pages are read, for those that have few of them.
+    Growing(Vec<Antecedent>),
 }
 
 impl Value for Antecedents {
@@ -36,6 +38,10 @@ impl Value for Antecedents {
             list if list.split(',').any(|word| word == "auto") => {
                 Err("auto stands alone: the corpus's words make the whole list".to_owned())
             }
+            "+" => Ok(Antecedents::Growing(Vec::new())),
+            list if list.ends_with(",+") => {
+                list[..list.len() - 2].split(',').map(str::parse).collect::<Result<_, String>>().map(Antecedents::Growing)
+            }
             list => list.split(',').map(str::parse).collect::<Result<_, String>>().map(Antecedents::List),
         }
     }
@@ -45,6 +51,9 @@ impl Value for Antecedents {
             Antecedents::BuiltIn => "built-in".to_owned(),
             Antecedents::Auto => "auto".to_owned(),
             Antecedents::List(list) => list.iter().map(ToString::to_string).collect::<Vec<_>>().join(","),
+            Antecedents::Growing(list) => {
+                list.iter().map(ToString::to_string).chain(["+".to_owned()]).collect::<Vec<_>>().join(",")
+            }
         }
     }
 }
@@ -57,7 +66,8 @@ parameters! {
         /// What a feature weighs.
         weights: Weights as "WEIGHTS" = Weights::None, one_of(&[Weights::None, Weights::Idf]);
         /// Words that signatures are taken behind, and how far: is:3,the:3,that:4:2 …; auto for the
-        /// corpus's own words; built-in for a list of the page's language, at 2:2.
+        /// corpus's own words; is:3,the:3,+ for a list that grows in a first reading, for pages with few of its
+        /// words; built-in for a list of the page's language, at 2:2.
         antecedents: Antecedents as "LIST" = Antecedents::BuiltIn, any();
         /// Match with all pages, or in one pass with those before that were not duplicates.
         matching: Matching as "MATCHING" = Matching::Full, any();
@@ -96,7 +106,7 @@ impl MethodDefinition for Spotsigs {
     fn corpus_needs(&self) -> CorpusNeeds {
         CorpusNeeds {
             rarity: self.weights.needs_corpus(),
-            antecedents: self.antecedents == Antecedents::Auto,
+            antecedents: matches!(self.antecedents, Antecedents::Auto | Antecedents::Growing(_)),
             frames: false,
         }
     }
@@ -139,7 +149,7 @@ impl MethodDefinition for Spotsigs {
     fn plan(&self, content: &ContentConfig, corpus: Option<&CorpusStats>) -> Plan {
         let spots = match &self.antecedents {
             Antecedents::BuiltIn => None,
-            Antecedents::Auto => {
+            Antecedents::Auto | Antecedents::Growing(_) => {
                 Some(Spots::new(corpus.map_or(&[][..], |corpus| &corpus.antecedents), content.keep_case))
             }
             Antecedents::List(list) => Some(Spots::new(list, content.keep_case)),

@@ -82,6 +82,17 @@ impl CutPage {
         }
     }
 
+    /// Tokens that were found by other means, as one block.
+    pub(super) fn take_tokens(&mut self, tokens: impl Iterator<Item = Token>) {
+        self.tokens.clear();
+        self.tokens.extend(tokens);
+        self.words.clear();
+        self.block_ends.clear();
+        self.block_ends.push(self.tokens.len());
+        self.text_ends.clear();
+        self.numbers.clear();
+    }
+
     /// What is known of the blocks of a page whose places were noted.
     pub(super) fn blocks(&self, page: &PageText) -> Vec<BlockFacts> {
         let blocks = ranges(&self.block_ends).zip(ranges(&self.text_ends)).zip(&self.numbers);

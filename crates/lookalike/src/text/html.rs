@@ -30,6 +30,8 @@ pub struct PageText {
     pub(super) places: Vec<BlockPlace>,
     /// Hashes of the names that the markup gives its elements. Only if asked for.
     pub(super) names: Vec<u64>,
+    /// Where its hyperlinks lead, in their order, repetitions included. Only if asked for.
+    pub(super) links: Vec<String>,
 }
 
 /// One `<img>`: a term at a place in the text.
@@ -48,6 +50,7 @@ impl PageText {
         self.block_ends.clear();
         self.places.clear();
         self.names.clear();
+        self.links.clear();
         self.title = 0..0;
     }
 
@@ -75,6 +78,15 @@ enum Tag {
     /// Everything behind it is text.
     PlainText,
     Image,
+    /// Parts words, and leads elsewhere.
+    Link,
+}
+
+impl Tag {
+    /// Whether it opens an element like any other.
+    fn is_element(self) -> bool {
+        matches!(self, Tag::Formatting | Tag::Inline | Tag::Block | Tag::Link)
+    }
 }
 
 /// The longest name in [`classify`].
@@ -93,6 +105,7 @@ fn classify(name: &[u8]) -> Tag {
         b"textarea" => Tag::TextArea,
         b"plaintext" => Tag::PlainText,
         b"img" => Tag::Image,
+        b"a" | b"area" => Tag::Link,
         b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"br" | b"button" | b"caption" | b"center"
         | b"dd" | b"details" | b"dialog" | b"dir" | b"div" | b"dl" | b"dt" | b"fieldset" | b"figcaption"
         | b"figure" | b"footer" | b"form" | b"frame" | b"frameset" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6"
@@ -111,14 +124,21 @@ pub fn extract(html: &str, page_url: Option<&str>, page: &mut PageText) {
 /// The same; with `scripts`, templates and the text of articles in scripts are text.
 pub fn extract_with(html: &str, page_url: Option<&str>, scripts: bool, page: &mut PageText) {
     page.clear();
-    Extractor { html, bytes: html.as_bytes(), page_url, scripts, outline: None, page }.run();
+    Extractor { html, bytes: html.as_bytes(), page_url, scripts, wants_links: false, outline: None, page }.run();
+}
+
+/// The same, with where its hyperlinks lead.
+pub fn extract_links(html: &str, page_url: Option<&str>, page: &mut PageText) {
+    page.clear();
+    Extractor { html, bytes: html.as_bytes(), page_url, scripts: false, wants_links: true, outline: None, page }.run();
 }
 
 /// The same, with where each block stands in the markup.
 pub fn extract_with_places(html: &str, page_url: Option<&str>, scripts: bool, page: &mut PageText) {
     page.clear();
     let mut outline = Outline::default();
-    Extractor { html, bytes: html.as_bytes(), page_url, scripts, outline: Some(&mut outline), page }.run();
+    let bytes = html.as_bytes();
+    Extractor { html, bytes, page_url, scripts, wants_links: false, outline: Some(&mut outline), page }.run();
     page.places.push(outline.place(page.text.len()));
 }
 
@@ -127,6 +147,7 @@ struct Extractor<'h, 'p> {
     bytes: &'h [u8],
     page_url: Option<&'h str>,
     scripts: bool,
+    wants_links: bool,
     /// The elements that are open, where places are asked for.
     outline: Option<&'p mut Outline>,
     page: &'p mut PageText,
@@ -248,7 +269,8 @@ impl Extractor<'_, '_> {
         let names: &[&'static [u8]] = match tag {
             Tag::Image => &[b"src"],
             Tag::Hidden if self.scripts => &[b"type"],
-            Tag::Formatting | Tag::Inline | Tag::Block if self.outline.is_some() => &[b"class", b"id", b"role"],
+            Tag::Link if self.wants_links => &[b"href"],
+            tag if tag.is_element() && self.outline.is_some() => &[b"class", b"id", b"role"],
             _ => &[],
         };
         let mut wanted = [0, 1, 2].map(|at| Wanted::new(names.get(at).copied().unwrap_or_default()));
@@ -258,7 +280,7 @@ impl Extractor<'_, '_> {
         }
         self.part_at(tag);
         let value = |at: usize| wanted[at].value.clone();
-        if let (Some(outline), Tag::Formatting | Tag::Inline | Tag::Block) = (&mut self.outline, tag) {
+        if let Some(outline) = self.outline.as_mut().filter(|_| tag.is_element()) {
             let [classes, id, role] = [0, 1, 2].map(|at| &self.html[value(at)]);
             let is_parting = tag == Tag::Block;
             outline.open(&self.bytes[name.clone()], is_parting, [classes, id, role], self.page.text.len());
@@ -293,6 +315,12 @@ impl Extractor<'_, '_> {
                 self.page.text.push_str(&self.html[end..length]);
                 length
             }
+            Tag::Link => {
+                if !value(0).is_empty() && self.wants_links {
+                    self.link(value(0));
+                }
+                end
+            }
             Tag::Formatting | Tag::Inline | Tag::Block => end,
         }
     }
@@ -323,6 +351,7 @@ impl Extractor<'_, '_> {
                 html: content,
                 bytes: content.as_bytes(),
                 page_url: self.page_url,
+                wants_links: false,
                 scripts: false,
                 outline: self.outline.as_deref_mut(),
                 page: &mut *self.page,
@@ -427,6 +456,26 @@ impl Extractor<'_, '_> {
         (self.bytes.len(), self.bytes.len())
     }
 
+    /// Where a link leads, without the place in the page; as it stands where it is relative and the page's own URL is not
+    /// known. Links within the page and those that lead to no page do not count.
+    fn link(&mut self, target: Range<usize>) {
+        let target = htmlize::unescape_attribute(&self.html[target]);
+        let target = target.trim().split('#').next().unwrap_or_default();
+        if target.is_empty() {
+            return;
+        }
+        let resolved = match self.page_url.and_then(|url| Url::parse(url).ok()) {
+            Some(base) => base.join(target),
+            None if target.starts_with("//") => Url::parse(&format!("http:{target}")),
+            None => Url::parse(target),
+        };
+        match resolved {
+            Ok(url) if url.has_host() => self.page.links.push(url.into()),
+            Err(url::ParseError::RelativeUrlWithoutBase) => self.page.links.push(target.to_owned()),
+            _ => {}
+        }
+    }
+
     /// An image is one term: the whole URL if it points to another host, else the file name, so
     /// that a page mirrored together with its images has the same tokens.
     fn image(&mut self, source: Range<usize>) {
@@ -456,131 +505,4 @@ impl Extractor<'_, '_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use html5gum::{DefaultEmitter, Token as GumToken, Tokenizer as Gum};
-    use proptest::prelude::*;
-
-    fn words(html: &str) -> Vec<String> {
-        let mut page = PageText::default();
-        extract(html, None, &mut page);
-        page.text.split_whitespace().map(str::to_owned).collect()
-    }
-
-    #[test]
-    fn formatting_vanishes_and_other_markup_parts_words() {
-        assert_eq!(words("foo<b>bar</b>"), ["foobar"]);
-        assert_eq!(words("<a>Home</a><a>News</a>"), ["Home", "News"]);
-        assert_eq!(words("one<br>two<td>three</td>four"), ["one", "two", "three", "four"]);
-        assert_eq!(words("H<SUB>2</SUB>O x<sup>2</sup>"), ["H2O", "x2"]);
-    }
-
-    #[test]
-    fn scripts_styles_and_comments_are_no_text() {
-        assert_eq!(words("a<script>var x = '<b>no</b>';</script>b"), ["a", "b"]);
-        assert_eq!(words("a<STYLE>p { }</STYLE >b<!-- no -- no > -->c<!-->d<!--->e"), ["a", "b", "c", "d", "e"]);
-        assert_eq!(words("a<script>no"), ["a"]);
-    }
-
-    #[test]
-    fn templates_and_articles_in_scripts_are_text_on_request() {
-        let html = "a<script type='text/x-handlebars-template'><p>one &amp; <b>two</b></p></script>b\
-            <script type=\"application/ld+json\">{\"@graph\": [{\"articleBody\": \"the story\"}]}</script>c\
-            <script type='application/ld+json'>{broken</script><script type=module>no</script><script>no</script>";
-        let mut page = PageText::default();
-        extract_with(html, None, true, &mut page);
-        assert_eq!(
-            page.text.split_whitespace().collect::<Vec<_>>(),
-            ["a", "one", "&", "two", "b", "the", "story", "c"]
-        );
-        assert_eq!(words(html), ["a", "b", "c"]);
-    }
-
-    #[test]
-    fn entities_are_decoded_once() {
-        assert_eq!(
-            words("caf&eacute; &#x4e2d; A&amp;B &amp;lt; AT&T &copy 2020"),
-            ["café", "中", "A&B", "&lt;", "AT&T", "©", "2020"]
-        );
-    }
-
-    #[test]
-    fn broken_markup_keeps_its_text() {
-        assert_eq!(words("1 < 2 </ x>and a<p class=\"never closed>b"), ["1", "<", "2", "and", "a"]);
-        assert_eq!(words("a <b <i>c</i"), ["a", "c"]);
-        assert_eq!(words("a</>b"), ["ab"]);
-        assert_eq!(words("<p title='a > b'>text"), ["text"]);
-    }
-
-    #[test]
-    fn the_title_is_found_and_counts_as_text() {
-        let mut page = PageText::default();
-        extract("<html><title>Fish &amp; <b> chips</title><body>Menu</body>", None, &mut page);
-        assert_eq!(page.title(), Some("Fish & <b> chips"));
-        assert!(page.text.ends_with("Menu\n"));
-    }
-
-    #[test]
-    fn own_images_count_by_name_and_foreign_ones_by_url() {
-        let token = |html: &str, url: Option<&str>| {
-            let mut page = PageText::default();
-            extract(html, url, &mut page);
-            assert_eq!(page.images.len(), 1, "{html}");
-            page.images[0].token
-        };
-        let own = term_token(b"cat.png");
-        assert_eq!(token("<img src=/pictures/cat.png?w=3>", None), own);
-        assert_eq!(token("<IMG alt=x SRC='http://a.org/p/Cat.png'>", Some("http://a.org/x")), own);
-        assert_eq!(token("<img src=\"//a.org/cat.png\">", Some("https://a.org/")), own);
-        let foreign = term_token(b"http://b.org/cat.png");
-        assert_eq!(token("<img src=http://b.org/cat.png>", Some("http://a.org/")), foreign);
-        assert_eq!(token("<img src=http://b.org/cat.png>", None), foreign);
-    }
-
-    #[test]
-    fn deep_nesting_and_long_attributes_take_linear_time() {
-        // Quadratic behaviour would take minutes here.
-        let deep = format!("{}x{}", "<div>".repeat(200_000), "</div>".repeat(200_000));
-        assert_eq!(words(&deep), ["x"]);
-        let attributes = format!("<p {}>x", "a=\"b\" ".repeat(200_000));
-        assert_eq!(words(&attributes), ["x"]);
-        let dashes = format!("<!-- {} -->x", "--".repeat(400_000));
-        assert_eq!(words(&dashes), ["x"]);
-        let open_scripts = "<script>".repeat(100_000);
-        assert!(words(&open_scripts).is_empty());
-    }
-
-    /// The text html5gum finds, with every tag and comment a blank.
-    fn reference(html: &str) -> Vec<String> {
-        let mut text = String::new();
-        for token in Gum::new_with_emitter(html, DefaultEmitter::default()).flatten() {
-            match token {
-                GumToken::String(piece) => text.push_str(&String::from_utf8_lossy(&piece)),
-                _ => text.push(' '),
-            }
-        }
-        text.split_whitespace().map(str::to_owned).collect()
-    }
-
-    proptest! {
-        /// Against an independent tokenizer, on markup without raw-text and formatting elements
-        /// (those are ours to treat, above).
-        #[test]
-        fn text_equals_that_of_another_tokenizer(pieces in prop::collection::vec(prop::sample::select(vec![
-            "word", " ", "<p>", "</p>", "<a href=\"x>y\">", "</a>", "<br/>", "<!-- c -->", "<!-->", "<!--->", "<!--a--!>",
-            "<!doctype html>", "<?php ?>", "&amp;", "&eacute;", "&copy", "&#65;", "&notit;", "&", "<", ">", "</", "<td a=b c='d' e>",
-            "</td x>", "<=>", "</ x>", "\"", "'", "=", "--", "<div/class=x>", "é", "中",
-        ]), 0..40)) {
-            let html = pieces.concat();
-            // A file that ends inside a tag or comment is cut short by both, in slightly different
-            // places; closing text avoids that.
-            let html = format!("{html} \"'--> end");
-            prop_assert_eq!(words(&html), reference(&html), "{}", html);
-        }
-
-        #[test]
-        fn any_markup_is_survived(html in "[<>/!a-c='\" \\-&;#é]{0,80}") {
-            words(&html);
-        }
-    }
-}
+mod tests;

@@ -46,6 +46,8 @@ named! {
         Main = "main",
         /// All but the frame: blocks that a site repeats around different texts, learnt from the pages at hand
         Story = "story",
+        /// Its hyperlinks, each as one word
+        Links = "links",
     }
 }
 

@@ -12,6 +12,7 @@ use crate::text::frames::{FrameLearner, Frames};
 use crate::text::held::{HeldPage, HeldText};
 use crate::text::html::{self, PageText};
 use crate::text::parts::{BlockPart, PageBlock, StoryParts};
+use crate::text::term::term_token;
 use crate::text::tokenize::{Tokenizer, Words};
 use crate::text::{Scope, TextOptions, blank_lines, is_html, main_content, one_line, site, unicode};
 
@@ -90,15 +91,17 @@ impl PageReader {
         let body = unicode(page);
         let has_markup = is_html(page.markup, &body);
         let mut counted = Counted::default();
-        if has_markup && !options.raw && options.scope == Scope::Story {
+        if options.scope == Scope::Links && !options.raw {
+            counted = self.count_links(&body, url, has_markup);
+        } else if has_markup && !options.raw && options.scope == Scope::Story {
             let held = self.cut_blocks(&body, url, false);
             counted = self.count_story(&held, None);
         } else if has_markup {
             html::extract_with(&body, url, options.scripts, &mut self.page);
         }
-        if has_markup && !options.raw && options.scope != Scope::Story {
+        if has_markup && !options.raw && ![Scope::Story, Scope::Links].contains(&options.scope) {
             counted = self.count_html(&body, url);
-        } else if !has_markup || options.raw {
+        } else if options.raw || !has_markup && options.scope != Scope::Links {
             let block_ends = if options.blocks { blank_lines(&body) } else { Vec::new() };
             self.cut.cut(options, options.blocks, &mut self.tokenizer, &body, &[], &block_ends);
             self.cut.add_words(options, &mut self.tokenizer, &body, None);
@@ -196,6 +199,14 @@ impl PageReader {
         Counted { scope: Some(Scope::Page), site: None, text_hash: Some(held.text_hash()) }
     }
 
+    /// The hyperlinks of a page, each as one token. A page without markup has none.
+    fn count_links(&mut self, body: &str, url: Option<&str>, has_markup: bool) -> Counted {
+        html::extract_links(if has_markup { body } else { "" }, url, &mut self.page);
+        self.cut.take_tokens(self.page.links.iter().map(|link| term_token(link.as_bytes())));
+        self.content.clear();
+        Counted { scope: has_markup.then_some(Scope::Links), site: None, text_hash: Some(xxh3_64(body.as_bytes())) }
+    }
+
     /// The part of an HTML page that counts, if it is found page by page.
     fn count_html(&mut self, html: &str, url: Option<&str>) -> Counted {
         let options = self.options;
@@ -223,6 +234,10 @@ impl PageReader {
     pub(crate) fn parts(&mut self, page: &RawPage<'_>) -> Vec<PageBlock> {
         let (body, url, options) = (unicode(page), page.url.as_deref(), self.options);
         let plain = |text: &str| PageBlock { part: BlockPart::Compared, text: one_line(text), pages: None, site: None };
+        if options.scope == Scope::Links && !options.raw {
+            self.count_links(&body, url, is_html(page.markup, &body));
+            return self.page.links.iter().map(|link| plain(link)).collect();
+        }
         if !is_html(page.markup, &body) || options.raw {
             let ends: Vec<usize> = blank_lines(&body).into_iter().chain([body.len()]).collect();
             return ranges(&ends).map(|range| plain(&body[range])).filter(|block| !block.text.is_empty()).collect();
@@ -236,7 +251,7 @@ impl PageReader {
         let page = &self.page;
         let parts: Vec<(BlockPart, Option<u32>)> = match options.scope {
             Scope::Story => StoryParts::of(&held, &self.cut, self.frames.as_deref(), &mut self.core).blocks,
-            Scope::Page => vec![(BlockPart::Compared, None); self.cut.block_ends.len()],
+            Scope::Page | Scope::Links => vec![(BlockPart::Compared, None); self.cut.block_ends.len()],
             Scope::Core | Scope::Main => match self.core.find(&self.cut.tokens, &self.cut.block_ends) {
                 Some(core) => core.iter().map(|&is_core| (BlockPart::of_core(is_core), None)).collect(),
                 None => vec![(BlockPart::Compared, None); self.cut.block_ends.len()],

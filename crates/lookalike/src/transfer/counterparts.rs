@@ -40,14 +40,14 @@ impl Counterparts {
         observer: &dyn Observer,
     ) -> Result<Counterparts> {
         match side {
-            Side::Index(index) => find_in_index(search.judged, index, config, options.domains),
+            Side::Index(index) => find_in_index(search.judged, index, config, &options.domains),
             Side::Pages(files) => find_in_pages(search, files, config, options, observer),
         }
     }
 }
 
 /// An index stores no text, so its fingerprints decide.
-fn find_in_index(judged: &JudgedPages, index: &Index, config: &Config, domains: DomainRule) -> Result<Counterparts> {
+fn find_in_index(judged: &JudgedPages, index: &Index, config: &Config, domains: &DomainRule) -> Result<Counterparts> {
     let reader = index.reader();
     let near = NearFingerprints::new(judged.fingerprints(), reader.len().1, config.radius());
     let counts = ReadCounts { pages: reader.len().0, skipped: 0 };
@@ -67,7 +67,9 @@ fn find_in_index(judged: &JudgedPages, index: &Index, config: &Config, domains: 
         let Some(key) = url_in_id(&name).and_then(urls::normalized) else { return Ok(()) };
         if judged.corpus_has_url(&key) {
             found.shared_urls += 1;
-            *found.sites.entry(domains.domain(&name).unwrap_or_default()).or_default() += 1;
+            if let Some(domain) = domains.domain(&name) {
+                *found.sites.entry(domain).or_default() += 1;
+            }
         }
         for &number in judged.with_url(&key) {
             let distance = judged.pages[number as usize].fingerprint.map(|own| (own ^ value).count_ones());

@@ -7,7 +7,6 @@ use askama::Template;
 use serde::Serialize;
 
 use crate::error::{Error, Result};
-use crate::names::Named;
 use crate::report::plots::chart::{Scale, Series};
 use crate::report::plots::figures::{Figure, figure};
 use crate::report::table::{Cell, ColumnType, TableWriter};
@@ -58,7 +57,7 @@ pub struct Report {
     /// Pages of the second corpus whose URL the first has, too.
     pub shared_urls: u64,
     /// What those are counted by: `host` or `registrable`.
-    pub domains: &'static str,
+    pub domains: String,
     /// The domains with most of them.
     pub shared_sites: Vec<(String, u64)>,
     /// By length of word n-grams; empty where only fingerprints were at hand.
@@ -407,7 +406,7 @@ fn report(
         conflict_rule: options.on_conflict.rule(),
         contradictions,
         shared_urls: found.shared_urls,
-        domains: options.domains.name(),
+        domains: options.domains.to_string(),
         shared_sites,
         ngrams: if found.has_texts { ngrams.collect() } else { Vec::new() },
     }

@@ -1,25 +1,67 @@
 //! URLs in a normal form, so that one page has one URL.
 
+use std::fmt;
+use std::str::FromStr;
+
 use url::Url;
 
-use crate::names::named;
 use crate::text::site::SiteRule;
 
-named! {
-    /// What URLs are counted by.
-    pub enum DomainRule default Host {
-        /// The whole host without www.: en.wikipedia.org
-        Host = "host",
-        /// The registrable domain, by the public suffix list: wikipedia.org
-        Registrable = "registrable",
+/// What URLs are counted by.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub enum DomainRule {
+    /// The whole host without www.: en.wikipedia.org.
+    #[default]
+    Host,
+    /// The registrable domain, by the public suffix list: wikipedia.org.
+    Registrable,
+    /// The longest of these that the URL begins with, in its normal form: en.wikipedia.org/wiki. Other URLs are not
+    /// counted.
+    Prefixes(Vec<String>),
+}
+
+impl FromStr for DomainRule {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<DomainRule, String> {
+        let prefix = |prefix: &str| {
+            let is_one = prefix.contains(['.', '/']) && !prefix.contains(char::is_whitespace);
+            is_one.then(|| normalized(prefix)).flatten().filter(|prefix| !prefix.is_empty())
+        };
+        match text {
+            "host" => Ok(DomainRule::Host),
+            "registrable" => Ok(DomainRule::Registrable),
+            list => list.split(',').map(prefix).collect::<Option<_>>().map(DomainRule::Prefixes).ok_or_else(|| {
+                "must be host, registrable, or how URLs begin, such as en.wikipedia.org/wiki,example.org".to_owned()
+            }),
+        }
+    }
+}
+
+impl fmt::Display for DomainRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            DomainRule::Host => f.write_str("host"),
+            DomainRule::Registrable => f.write_str("registrable"),
+            DomainRule::Prefixes(prefixes) => f.write_str(&prefixes.join(",")),
+        }
     }
 }
 
 impl DomainRule {
-    /// The domain of `url`, or none where it has no host.
+    /// The domain of `url`, or none where it has none that counts.
     #[must_use]
-    pub fn domain(self, url: &str) -> Option<String> {
+    pub fn domain(&self, url: &str) -> Option<String> {
         match self {
+            DomainRule::Prefixes(prefixes) => {
+                let url = normalized(url)?;
+                // A name ends where the next part of the URL begins.
+                let begins = |prefix: &&String| {
+                    url.strip_prefix(prefix.as_str())
+                        .is_some_and(|rest| rest.is_empty() || rest.starts_with(['/', '?', ':']))
+                };
+                prefixes.iter().filter(begins).max_by_key(|prefix| prefix.len()).cloned()
+            }
             DomainRule::Registrable => SiteRule::Registrable.site(url),
             DomainRule::Host => {
                 let host = parsed(url)?.host_str().map(plain_host)?;
@@ -79,6 +121,25 @@ mod tests {
             assert_eq!(DomainRule::Registrable.domain(url).as_deref(), Some(registrable));
         }
         assert_eq!(DomainRule::Host.domain("mailto:someone"), None);
+    }
+
+    #[test]
+    fn domains_can_be_how_urls_begin() {
+        let rule: DomainRule = "https://en.wikipedia.org/wiki/,en.wikipedia.org,example.org/a".parse().unwrap();
+        assert_eq!(rule.to_string(), "en.wikipedia.org/wiki,en.wikipedia.org,example.org/a");
+        for (url, domain) in [
+            ("http://en.wikipedia.org/wiki/Web", Some("en.wikipedia.org/wiki")),
+            ("http://en.wikipedia.org/wiki", Some("en.wikipedia.org/wiki")),
+            ("http://en.wikipedia.org/wikipedia", Some("en.wikipedia.org")),
+            ("http://www.example.org/a?x=1", Some("example.org/a")),
+            ("http://example.org/ab", None),
+            ("http://de.wikipedia.org/wiki/Web", None),
+        ] {
+            assert_eq!(rule.domain(url).as_deref(), domain, "{url}");
+        }
+        for wrong in ["", "hosts", "a.org,,b.org", "a b.org"] {
+            assert!(wrong.parse::<DomainRule>().is_err(), "{wrong}");
+        }
     }
 
     #[test]
