@@ -105,3 +105,36 @@ def test_a_folded_run_is_read_by_trec_tools(tmp_path):
     run("refine", "run.txt", "--corpus", "pages.jsonl", "--run", "folded.txt", cwd=tmp_path)
     folded = list(ir_measures.read_trec_run(str(tmp_path / "folded.txt")))
     assert [row.doc_id for row in folded] == ["one", "two"]
+
+
+@pytest.mark.parametrize("number", range(12))
+def test_a_run_before_and_after_folding_is_measured_as_trec_tools_do(number, tmp_path):
+    draw = random.Random(number)
+    words = lambda page: " ".join(f"w{(page * 7919 + n * n) % 3000}" for n in range(150))
+    pages = {f"p{page}": words(page % 25) for page in range(60)}
+    (tmp_path / "pages.jsonl").write_text("".join(json.dumps({"id": i, "text": t}) + "\n" for i, t in pages.items()))
+    rows, qrels = [], []
+    for topic in range(1, 6):
+        if topic < 5 or number % 2:
+            shown = draw.sample(sorted(pages), draw.choice([1, 7, 30, 60]))
+            # Ties are frequent; some scores differ by less than 32 bits can tell.
+            rows += [f"{topic} Q0 {page} 0 {draw.choice([1, 2, 3, 0.5, 1.00000001, -4])} r\n" for page in shown]
+        judged = draw.sample(sorted(pages), draw.choice([1, 10, 50]))
+        qrels += [f"{topic} 0 {page} {draw.choice([-2, 0, 0, 1, 1, 2, 3])}\n" for page in judged]
+    (tmp_path / "run.txt").write_text("".join(rows))
+    (tmp_path / "qrels.txt").write_text("".join(qrels))
+    answer = run("refine", "run.txt", "--corpus", "pages.jsonl", "--qrels", "qrels.txt", "--run", "folded.txt",
+                 "--write-qrels", "unique.txt", "--json", cwd=tmp_path)
+    found = json.loads(answer)["measures"]
+    names = {"ndcg_10": ir_measures.nDCG @ 10, "average_precision": ir_measures.AP, "precision_10": ir_measures.P @ 10,
+             "reciprocal_rank": ir_measures.RR}
+    for key, run_file, qrels_file in [("run", "run.txt", "qrels.txt"), ("folded", "folded.txt", "qrels.txt"),
+                                      ("run_unique", "run.txt", "unique.txt"), ("folded_unique", "folded.txt", "unique.txt")]:
+        theirs = ir_measures.calc_aggregate(
+            list(names.values()),
+            list(ir_measures.read_trec_qrels(str(tmp_path / qrels_file))),
+            list(ir_measures.read_trec_run(str(tmp_path / run_file))),
+        )
+        for name, measure in names.items():
+            assert found[key][name] == pytest.approx(theirs[measure], abs=1e-9), (key, name)
+    assert found["relevant_duplicates"] <= found["relevant_results"]

@@ -5,5 +5,6 @@ pub mod corpus;
 pub mod labelled;
 pub mod oracle;
 pub mod quality;
+pub mod result_lists;
 pub mod scopes;
 pub mod sites;

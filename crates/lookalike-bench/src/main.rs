@@ -102,6 +102,17 @@ enum Command {
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
     },
+    /// Folding labelled lists of search results: precision, recall and F1 by whole texts and by snippets
+    ResultLists {
+        /// Also the half that is only for final figures
+        #[arg(long)]
+        held_out: bool,
+        /// List the pairs of the tuning half that are wrong or missed
+        #[arg(long)]
+        mistakes: bool,
+        /// The folder that `scripts/make-result-lists` made [default: the one of the repository]
+        directory: Option<PathBuf>,
+    },
     /// What confirms that pages with near fingerprints are near-duplicates, on labelled data
     Confirm,
     /// The kernels on every vector unit of this machine
@@ -145,6 +156,9 @@ fn main() -> Result<()> {
         Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
         Command::Evaluation { work } => evaluation::run(&work),
         Command::Refine { work } => refine::run(&work),
+        Command::ResultLists { held_out, mistakes, directory } => {
+            refine::on_lists(directory.as_deref(), held_out, mistakes)
+        }
         Command::Bloom => bloom::run(),
         Command::Confirm => confirm::run(),
         Command::Kernels => Ok(kernels::run()?),

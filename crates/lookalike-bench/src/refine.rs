@@ -11,9 +11,10 @@ use std::time::Instant;
 
 use anyhow::{Context, Result, ensure};
 use lookalike::method::Bloom;
-use lookalike::refine::StoredSketch;
-use lookalike::{Body, Markup, RawPage, Refiner};
+use lookalike::refine::{EvidenceSet, StoredSketch};
+use lookalike::{Body, Markup, Method, RawPage, Refiner};
 use lookalike_bench::corpus::Random;
+use lookalike_bench::result_lists::{self, Half, Shown};
 
 use crate::peers::environment;
 
@@ -95,6 +96,49 @@ pub fn run(work: &Path) -> Result<()> {
     writeln!(out, "| refine, sketches in memory | {:.3} | |", folding * 1e3)?;
     writeln!(out, "| refine, sketches as text in the results | {:.3} | |", parsing * 1e3)?;
     writeln!(out, "| datasketch MinHash(128), all pairs | {:.1} | |", peer * 1e3)?;
+    Ok(())
+}
+
+/// Folds the labelled lists and prints a table.
+///
+/// # Errors
+/// When the lists cannot be read.
+pub fn on_lists(directory: Option<&Path>, held_out: bool, mistakes: bool) -> Result<()> {
+    let lists = result_lists::read(&directory.map_or_else(result_lists::folder, Path::to_path_buf))?;
+    let mut out = io::stdout().lock();
+    let halves = if held_out {
+        &[("tuning", Half::Tuning), ("held out", Half::HeldOut)][..]
+    } else {
+        &[("tuning", Half::Tuning)]
+    };
+    writeln!(out, "| lists | shown | method | evidence | precision | recall | F1 |")?;
+    writeln!(out, "|---|---|---|---|---|---|---|")?;
+    for &(half_name, half) in halves {
+        for (shown_name, shown) in [("whole texts", Shown::WholeText), ("snippets", Shown::Snippet)] {
+            for method in ["bloom", "minhash", "spotsigs"] {
+                for evidence in [EvidenceSet::TEXT, EvidenceSet::ALL] {
+                    let refiner = Refiner::new(Refiner::defaults(Method::named(method)?))?.with_evidence(evidence);
+                    let counts = result_lists::count(&lists, half, &refiner, shown);
+                    let (precision, recall, f1) = (counts.precision(), counts.recall(), counts.f1());
+                    let evidence = evidence.to_string().replace(',', ", ");
+                    writeln!(
+                        out,
+                        "| {half_name} | {shown_name} | {method} | {evidence} | {precision:.3} | {recall:.3} | {f1:.3} |"
+                    )?;
+                }
+            }
+        }
+    }
+    if mistakes {
+        let refiner = Refiner::new(Refiner::defaults(Bloom::default()))?;
+        for (name, shown) in [("whole texts", Shown::WholeText), ("snippets", Shown::Snippet)] {
+            for list in lists.iter().filter(|list| list.half == Half::Tuning) {
+                for mistake in list.mistakes(&list.fold(&refiner, shown)) {
+                    writeln!(out, "{name}: {mistake}")?;
+                }
+            }
+        }
+    }
     Ok(())
 }
 

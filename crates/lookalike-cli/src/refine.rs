@@ -5,16 +5,18 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use lookalike::config::ClusterMode;
+use lookalike::evaluate::runs::{FoldedMeasures, RunMeasures, measure_folding};
 use lookalike::refine::{
-    Folded, Lists, ResultFields, ResultList, RunCorpus, SearchResult, StoredSketch, lists, sketch_lists, spread,
-    write_report,
+    AnswerOptions, EvidenceSet, Folded, Lists, ResultFields, ResultList, RunCorpus, SearchResult, StoredSketch, lists,
+    sketch_lists, spread, write_report,
 };
+use lookalike::transfer::qrels;
 use lookalike::{Config, Error, Method, Refiner, RunOptions};
 use serde_json::{Value, json};
 
 use crate::Ending;
 use crate::search_args::RefineArguments;
-use crate::table::{counted, not_an_input};
+use crate::table::{TextTable, counted, not_an_input};
 
 /// The list lengths for which the share of near-duplicates is reported, as in Jain et al. (2005).
 const TOPS: [usize; 3] = [10, 20, 50];
@@ -30,20 +32,18 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
         sketch: arguments.sketches.clone().filter(|_| index.is_none()),
     };
     let beside = ["json", "csv"].map(|ending| arguments.report.as_ref().map(|path| path.with_extension(ending)));
-    let outputs = [&arguments.report, &beside[0], &beside[1], &arguments.run, &arguments.write_sketches];
-    let outputs: Vec<&Path> = outputs.into_iter().flatten().map(PathBuf::as_path).collect();
-    not_an_input(&outputs, &[&arguments.results])?;
-    let refiner = Refiner::new(config(arguments)?)?;
+    let judged = [&arguments.run, &arguments.write_sketches, &arguments.write_qrels];
+    let outputs = [&arguments.report, &beside[0], &beside[1]].into_iter().chain(judged).flatten();
+    let outputs: Vec<&Path> = outputs.map(PathBuf::as_path).collect();
+    let inputs: Vec<&Path> =
+        [Some(&arguments.results), arguments.qrels.as_ref()].into_iter().flatten().map(PathBuf::as_path).collect();
+    not_an_input(&outputs, &inputs)?;
+    let refiner = Refiner::new(config(arguments)?)?.with_evidence(arguments.evidence);
     let mut read = lists::read(&arguments.results, &fields, index.is_some())?;
     if let Some(depth) = arguments.depth {
         read.lists.iter_mut().for_each(|list| list.results.truncate(depth as usize));
     }
-    if !read.is_run && !arguments.corpus.is_empty() {
-        return Err(Error::conflict("corpus", "is for TREC runs, and these results have their own texts").into());
-    }
-    if arguments.run.is_some() && !read.is_run {
-        return Err(Error::conflict("run", "needs a TREC run as input, and these results are not one").into());
-    }
+    check_for_runs(arguments, &read)?;
     if let Some(index) = index {
         return by_index(arguments, &refiner, &read, Path::new(index));
     }
@@ -56,12 +56,34 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
     if let Some(path) = &arguments.write_sketches {
         return write_sketches(&refiner, &read, &sketches, path);
     }
-    let folded: Vec<Folded> = sketches.iter().map(|list| refiner.fold(list)).collect();
+    let folded: Vec<Folded> = read
+        .lists
+        .iter()
+        .zip(&sketches)
+        .map(|(list, sketches)| refiner.fold_results(&list.results, sketches))
+        .collect();
     if let Some(path) = &arguments.report {
         write_report(&spread(&refiner, &read, &sketches)?, &refiner, path)?;
     }
     let without: usize = sketches.iter().flatten().filter(|sketch| sketch.is_none()).count();
     print(arguments, &refiner, &read, &folded, without)
+}
+
+/// Refuses what is only for runs, or only for other answers.
+fn check_for_runs(arguments: &RefineArguments, read: &Lists) -> Result<(), Error> {
+    if !read.is_run() && !arguments.corpus.is_empty() {
+        return Err(Error::conflict("corpus", "is for TREC runs, and these results have their own texts"));
+    }
+    if read.is_run() && arguments.mark {
+        return Err(Error::conflict("mark", "a TREC run has no place for marks; `json` lists its groups"));
+    }
+    let for_runs = [("run", arguments.run.is_some()), ("qrels", arguments.qrels.is_some())];
+    match for_runs.iter().find(|(_, is_given)| *is_given && !read.is_run()) {
+        Some((setting, _)) => {
+            Err(Error::conflict(*setting, "needs a TREC run as input, and these results are not one"))
+        }
+        None => Ok(()),
+    }
 }
 
 fn config(arguments: &RefineArguments) -> Result<Config, Error> {
@@ -104,22 +126,26 @@ fn print(
     folded: &[Folded],
     without: usize,
 ) -> Result<Ending> {
-    if let Some(path) = &arguments.run {
-        write_run(read, folded, path)?;
-    }
+    let measures = match &arguments.qrels {
+        Some(path) => Some(measure(arguments, read, folded, path)?),
+        None => None,
+    };
     let mut out = io::stdout().lock();
-    if arguments.json {
-        let lists: Vec<Value> = read.lists.iter().zip(folded).map(|(list, folded)| json_list(list, folded)).collect();
-        let mut value =
-            json!({"method": refiner.config().method.name(), "threshold": refiner.config().method.threshold()});
-        match (&lists[..], read.is_run) {
-            ([only], false) => value.as_object_mut().into_iter().for_each(|object| {
-                object.extend(only.as_object().cloned().unwrap_or_default());
-            }),
-            _ => value["lists"] = Value::Array(lists),
+    let is_run_printed = arguments.run.as_deref() == Some(Path::new("-"));
+    if is_run_printed && arguments.json {
+        return Err(Error::conflict("run", "and `json` cannot both be printed; name a file").into());
+    }
+    if let Some(path) = &arguments.run {
+        let text = folded_run(read, folded);
+        if is_run_printed {
+            out.write_all(text.as_bytes())?;
+        } else {
+            std::fs::write(path, text).with_context(|| format!("{}: cannot write", path.display()))?;
         }
-        writeln!(out, "{}", serde_json::to_string_pretty(&value)?)?;
-    } else {
+    }
+    if arguments.json {
+        writeln!(out, "{}", json(arguments, refiner, read, folded, measures.as_ref())?.trim_end())?;
+    } else if !is_run_printed {
         for (list, folded) in read.lists.iter().zip(folded) {
             print_list(&mut out, list, folded)?;
         }
@@ -130,15 +156,95 @@ fn print(
             });
             writeln!(out, "near-duplicates in {} lists, on average: {}", folded.len(), means.join(", "))?;
         }
+        if let Some(measures) = &measures {
+            print_measures(&mut out, measures)?;
+        }
     }
     if without > 0 {
         let results = counted(without as u64, "result", "results");
         let what = if arguments.sketches.is_some() { "text or sketch" } else { "text" };
         let were = if without == 1 { "was" } else { "were" };
-        writeln!(io::stderr(), "{results} had no {what} and {were} not grouped")?;
+        let compared = match arguments.evidence {
+            EvidenceSet::TEXT => format!("{were} not grouped"),
+            _ => format!("{were} compared by title and URL alone"),
+        };
+        writeln!(io::stderr(), "{results} had no {what} and {compared}")?;
         return Ok(Ending::Skipped);
     }
     Ok(Ending::Done)
+}
+
+/// The answer in its own shape; a run as lists of groups.
+fn json(
+    arguments: &RefineArguments,
+    refiner: &Refiner,
+    read: &Lists,
+    folded: &[Folded],
+    measures: Option<&FoldedMeasures>,
+) -> Result<String> {
+    if let (Some(answer), [list], [folded]) = (&read.answer, &read.lists[..], folded) {
+        let options = AnswerOptions { mark: arguments.mark, group_field: arguments.group_field.clone() };
+        let text = answer.folded(list, folded, refiner, &options);
+        return Ok(text.map_err(|reason| Error::bad_input(&read.path, reason))?);
+    }
+    let lists: Vec<Value> = read.lists.iter().zip(folded).map(|(list, folded)| json_list(list, folded)).collect();
+    let method = &refiner.config().method;
+    let mut value = json!({
+        "method": method.name(), "threshold": method.threshold(), "evidence": refiner.evidence(), "lists": lists,
+    });
+    if let Some(measures) = measures {
+        value["measures"] = json!(measures);
+    }
+    Ok(serde_json::to_string_pretty(&value)?)
+}
+
+/// Measures a run before and after folding.
+fn measure(arguments: &RefineArguments, read: &Lists, folded: &[Folded], qrels_path: &Path) -> Result<FoldedMeasures> {
+    let (measures, unique) = measure_folding(read, folded, &qrels::read(qrels_path)?)?;
+    if let Some(path) = &arguments.write_qrels {
+        let row = |row: &'_ qrels::Judgment| (row.topic.clone(), row.iteration.clone(), row.page.clone(), row.grade);
+        let rows: Vec<_> = unique.iter().map(row).collect();
+        qrels::write(path, rows.iter().map(|row| (row.0.as_str(), row.1.as_str(), row.2.as_str(), row.3)))?;
+    }
+    Ok(measures)
+}
+
+fn print_measures(out: &mut impl Write, found: &FoldedMeasures) -> io::Result<()> {
+    let mut table = TextTable::new(["", "run", "folded", "run, unique", "folded, unique"]);
+    let rows: [(&str, fn(&RunMeasures) -> f64); 4] = [
+        ("nDCG@10", |row| row.ndcg_10),
+        ("AP", |row| row.average_precision),
+        ("P@10", |row| row.precision_10),
+        ("RR", |row| row.reciprocal_rank),
+    ];
+    for (name, of) in rows {
+        let cells =
+            [&found.run, &found.folded, &found.run_unique, &found.folded_unique].map(|row| format!("{:.4}", of(row)));
+        let [run, folded, run_unique, folded_unique] = cells;
+        table.row([name.to_owned(), run, folded, run_unique, folded_unique]);
+    }
+    writeln!(out)?;
+    table.print(out)?;
+    let missing = match found.topics_without_results {
+        0 => String::new(),
+        count => format!(" ({count} without results, counted as 0)"),
+    };
+    writeln!(
+        out,
+        "{}{missing}; unique: near-duplicates of a better result count as not relevant, {} of {}",
+        counted(found.topics as u64, "topic", "topics"),
+        found.relevant_duplicates,
+        counted(found.relevant_results as u64, "relevant result", "relevant results"),
+    )?;
+    if found.relevant_under_others > 0 {
+        writeln!(
+            out,
+            "{} of them {} folded under a result that is not judged relevant: see the groups",
+            found.relevant_under_others,
+            if found.relevant_under_others == 1 { "is" } else { "are" }
+        )?;
+    }
+    Ok(())
 }
 
 /// Without control characters: page text must not control the terminal.
@@ -162,10 +268,11 @@ fn print_list(out: &mut impl Write, list: &ResultList, folded: &Folded) -> io::R
         for fold in &group.others {
             writeln!(
                 out,
-                "      {:>4}. {:.3} {:<15} {}",
+                "      {:>4}. {:.3} {:<15} by {:<11} {}",
                 fold.at + 1,
                 fold.similarity,
                 fold.relation.name(),
+                if fold.evidence == EvidenceSet::default() { "others".to_owned() } else { fold.evidence.to_string() },
                 describe(&list.results[fold.at])
             )?;
         }
@@ -199,6 +306,7 @@ fn json_list(list: &ResultList, folded: &Folded) -> Value {
                     let mut other = named(fold.at);
                     other["similarity"] = json!(fold.similarity);
                     other["relation"] = json!(fold.relation);
+                    other["evidence"] = json!(fold.evidence);
                     other["in_best"] = json!(fold.in_best);
                     other["best_in_it"] = json!(fold.best_in_it);
                     other
@@ -214,7 +322,8 @@ fn json_list(list: &ResultList, folded: &Folded) -> Value {
     json!({"query": list.name, "results": folded.results, "groups": groups, "near_duplicates": tops})
 }
 
-fn write_run(read: &Lists, folded: &[Folded], path: &Path) -> Result<()> {
+/// The best results of each group, as a run.
+fn folded_run(read: &Lists, folded: &[Folded]) -> String {
     let mut text = String::new();
     for (list, folded) in read.lists.iter().zip(folded) {
         for (rank, group) in folded.groups.iter().enumerate() {
@@ -229,7 +338,7 @@ fn write_run(read: &Lists, folded: &[Folded], path: &Path) -> Result<()> {
             ));
         }
     }
-    std::fs::write(path, text).with_context(|| format!("{}: cannot write", path.display()))
+    text
 }
 
 fn write_sketches(

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use lookalike::config::ClusterMode;
+use lookalike::refine::{EvidenceSet, GROUP_FIELD};
 use lookalike::transfer::{DomainRule, OnConflict, TransferOptions};
 
 use crate::args::{ReadingArguments, TalkingArguments};
@@ -15,11 +16,11 @@ Examples:
   Fold the response of Elasticsearch or OpenSearch
     curl -s localhost:9200/pages/_search -d @query.json … | lookalike refine -
 
-  The same as JSON, for a front end
+  For a front end: the same response, folded, with groups in a field
     lookalike refine answer.json --json
 
-  Write a TREC run without its near-duplicates
-    lookalike refine run.txt --corpus crawl/*.warc.gz --run folded.txt
+  Write a TREC run without its near-duplicates, and measure it before and after
+    lookalike refine run.txt --corpus crawl/*.warc.gz --run folded.txt --qrels qrels.txt
 
   Store sketches in the search index, so that folding needs no texts
     lookalike refine pages.json --write-sketches pages-with-sketches.json
@@ -47,6 +48,11 @@ pub(crate) struct RefineArguments {
     #[arg(long, value_parser = named::<ClusterMode>(), default_value_t = ClusterMode::Star)]
     pub(crate) cluster: ClusterMode,
 
+    /// What can show that two results are the same page: text, and title and url where a text is short (fewer than 100
+    /// words); texts of any length need less similarity if titles or URLs agree
+    #[arg(long, value_name = "LIST", default_value_t = EvidenceSet::ALL)]
+    pub(crate) evidence: EvidenceSet,
+
     /// Use only the first N results of each list
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub(crate) depth: Option<u32>,
@@ -68,17 +74,33 @@ pub(crate) struct RefineArguments {
     #[arg(long, value_name = "FILE")]
     pub(crate) write_sketches: Option<PathBuf>,
 
-    /// Write the best result of each group to this file, as a TREC run
+    /// Write the best result of each group to this file, as a TREC run; - for standard output
     #[arg(long, value_name = "FILE")]
     pub(crate) run: Option<PathBuf>,
+
+    /// Relevance judgments: measure the run before and after folding
+    #[arg(long, value_name = "FILE")]
+    pub(crate) qrels: Option<PathBuf>,
+
+    /// Write judgments in which near-duplicates of a better result are not relevant to this file
+    #[arg(long, value_name = "FILE", requires = "qrels")]
+    pub(crate) write_qrels: Option<PathBuf>,
 
     /// Write an HTML report of groups and near-duplicates by similarity, list and length to this file; JSON and CSV beside it
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
 
-    /// Print the folded list as JSON
+    /// Print the response in the shape it came in, without the folded results; each result has its group in a field
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// With --json, keep the folded results and only say which group each belongs to
+    #[arg(long, requires = "json")]
+    pub(crate) mark: bool,
+
+    /// The field that --json adds to each result and to the response
+    #[arg(long, value_name = "FIELD", requires = "json", default_value = GROUP_FIELD)]
+    pub(crate) group_field: String,
 
     #[command(flatten)]
     pub(crate) fields: ResultFieldArguments,

@@ -16,6 +16,7 @@ mod openapi;
 mod operations;
 mod pages;
 mod problem;
+mod refine;
 mod request;
 mod search;
 mod settings;
@@ -109,7 +110,7 @@ fn collection_routes() -> [(&'static str, Route); 8] {
         ("/pages/batch", routing::post(pages::batch::batch).get(pages::get).delete(pages::delete)),
         ("/pages/{id}", routing::get(pages::get).delete(pages::delete)),
         ("/fingerprints/query", routing::post(search::fingerprints)),
-        ("/refine", routing::post(search::refine)),
+        ("/refine", routing::post(refine::refine)),
         ("/compare", routing::post(search::compare_pages)),
         ("/backup", routing::post(operations::backup)),
         ("/stats", routing::get(operations::stats)),

@@ -9,7 +9,7 @@ use utoipa::openapi::path::{Operation, ParameterBuilder, ParameterIn};
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, ObjectBuilder, PathItem, Ref, RefOr, Required, ResponseBuilder, Type};
 
-use crate::{operations, pages, search};
+use crate::{operations, pages, refine, search};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -23,7 +23,7 @@ use crate::{operations, pages, search};
         pages::get,
         pages::delete,
         search::fingerprints,
-        search::refine,
+        refine::refine,
         search::compare_pages,
         operations::backup,
         operations::stats,

@@ -1,4 +1,4 @@
-//! Fingerprints, lists of search results, pairs of pages: nothing here is stored.
+//! Fingerprints and pairs of pages: nothing here is stored.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,9 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::Response;
-use lookalike::method::{Bloom, Minhash, Spotsigs};
-use lookalike::refine::Relation;
-use lookalike::{Error, Method, Refiner, compare};
+use lookalike::{Error, compare};
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
@@ -25,8 +23,6 @@ const MOST_MATCHES: usize = 1000;
 const DEFAULT_MATCHES: usize = 100;
 /// Matches per response.
 const MOST_MATCHES_IN_ALL: usize = 100_000;
-/// Results per list.
-const MOST_RESULTS: usize = 1000;
 
 /// Refuses lists that are empty or too long.
 fn check_count(field: &str, count: usize, most: usize) -> Result<(), Problem> {
@@ -122,133 +118,6 @@ pub(crate) async fn fingerprints(
     };
     let matches = service.run_heavy(look_up).await?;
     Ok(json(StatusCode::OK, &FingerprintsResponse { matches }))
-}
-
-/// A list of search results, best first
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct RefineInput<'a> {
-    /// Each with its html or text
-    #[serde(borrow)]
-    #[schema(min_items = 1, max_items = 1000, value_type = Vec<PageSchema>)]
-    results: Vec<Object<PageInput<'a>>>,
-    /// Similarity from which results are near-duplicates; the default is 0.7 (spotsigs: 0.25)
-    #[schema(exclusive_minimum = 0, maximum = 1)]
-    threshold: Option<f64>,
-    method: Option<RefineMethod>,
-}
-
-/// How near-duplicates are found; the default is bloom
-#[derive(Debug, Clone, Copy, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum RefineMethod {
-    Minhash,
-    Bloom,
-    Spotsigs,
-}
-
-/// The list with near-duplicates folded
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RefineResponse {
-    /// Groups, by the rank of their best result
-    groups: Vec<RefinedGroup>,
-    /// Results in the list
-    results: usize,
-    /// Results that were folded under another
-    folded: usize,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RefinedGroup {
-    best: RefinedResult,
-    others: Vec<RefinedOther>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RefinedResult {
-    /// Its position in the list, from 1
-    rank: usize,
-    id: Option<String>,
-    url: Option<String>,
-    title: Option<String>,
-}
-
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RefinedOther {
-    #[serde(flatten)]
-    result: RefinedResult,
-    /// Exact similarity to the best result of the group
-    similarity: f64,
-    /// Share of this result that the best one contains
-    in_best: f64,
-    /// Share of the best result that this one contains
-    best_in_it: f64,
-    /// Which of the two contains the other
-    #[schema(value_type = String)]
-    relation: Relation,
-}
-
-/// Folds near-duplicates in a list of search results
-#[utoipa::path(
-    post,
-    path = "/v1/refine",
-    tag = "search",
-    request_body(content = inline(RefineInput<'static>), content_type = "application/json"),
-    responses((status = 200, body = RefineResponse))
-)]
-pub(crate) async fn refine(
-    State(service): State<Arc<Service>>,
-    TargetCollection(collection): TargetCollection,
-    JsonBody(bytes): JsonBody,
-) -> Result<Response, Problem> {
-    let input: RefineInput<'_> = body::parse(&bytes)?;
-    check_count("results", input.results.len(), MOST_RESULTS)?;
-    let method: Method = match input.method {
-        Some(RefineMethod::Minhash) => Minhash::default().into(),
-        Some(RefineMethod::Spotsigs) => Spotsigs::default().into(),
-        Some(RefineMethod::Bloom) | None => Bloom::default().into(),
-    };
-    let mut config = Refiner::defaults(method);
-    if let Ok(pages) = collection.online.page_config() {
-        config.content = pages.content.clone();
-    }
-    if let Some(threshold) = input.threshold {
-        config.method = config.method.with_threshold(threshold);
-    }
-    let refiner = Refiner::new(config)?;
-    let most = service.settings.limits.page_bytes;
-    let pages = input.results.iter().map(|result| result.0.page(most)).collect::<Result<Vec<_>, Problem>>()?;
-    let fold = || {
-        let mut sketcher = refiner.sketcher();
-        let sketches: Vec<_> = pages.iter().map(|page| Some(refiner.sketch(page, &mut sketcher))).collect();
-        refiner.fold(&sketches)
-    };
-    let folded = service.run_heavy(fold).await;
-    let result = |at: usize| {
-        let page = &pages[at];
-        let text = |text: &Option<Cow<'_, str>>| text.as_deref().map(str::to_owned);
-        RefinedResult { rank: at + 1, id: text(&page.id), url: text(&page.url), title: text(&page.title) }
-    };
-    let groups: Vec<RefinedGroup> = folded
-        .groups
-        .iter()
-        .map(|group| RefinedGroup {
-            best: result(group.best),
-            others: group
-                .others
-                .iter()
-                .map(|fold| RefinedOther {
-                    result: result(fold.at),
-                    similarity: fold.similarity,
-                    in_best: fold.in_best,
-                    best_in_it: fold.best_in_it,
-                    relation: fold.relation,
-                })
-                .collect(),
-        })
-        .collect();
-    let folded = pages.len() - groups.len();
-    Ok(json(StatusCode::OK, &RefineResponse { groups, results: pages.len(), folded }))
 }
 
 /// Two pages

@@ -19,6 +19,7 @@ pub mod metrics;
 mod one_page;
 pub mod pairs;
 mod report;
+pub mod runs;
 mod score_table;
 mod spot_experiments;
 mod spot_figures;

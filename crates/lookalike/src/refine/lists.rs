@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::error::{Error, Result};
 use crate::read::plain::plain_text;
+use crate::refine::Answer;
 
 /// A result.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -20,6 +21,8 @@ pub struct SearchResult {
     pub title: Option<String>,
     /// Its text or HTML.
     pub text: Option<String>,
+    /// The text is HTML, because a field of this name had it; otherwise it is looked at.
+    pub is_html: bool,
     /// A sketch that was made before.
     pub sketch: Option<String>,
     /// The score that the search engine gave it.
@@ -44,8 +47,16 @@ pub struct Lists {
     pub path: PathBuf,
     /// The lists.
     pub lists: Vec<ResultList>,
-    /// Whether it is a TREC run, which has no texts.
-    pub is_run: bool,
+    /// The answer as it came; none for a TREC run, which has no texts.
+    pub answer: Option<Answer>,
+}
+
+impl Lists {
+    /// Whether it is a TREC run.
+    #[must_use]
+    pub fn is_run(&self) -> bool {
+        self.answer.is_none()
+    }
 }
 
 /// Which field is what; a dot leads into an object. Nothing: the usual names are tried.
@@ -75,7 +86,7 @@ pub const SKETCH_FIELD: &str = "sketch";
 /// Reads a file of results; `ids_suffice` where texts are not needed.
 ///
 /// # Errors
-/// When it is in none of these formats, a list is empty, or a line of a run is malformed.
+/// When it is in none of these formats, no result has a text, or a line of a run is malformed.
 pub fn read(path: &Path, fields: &ResultFields, ids_suffice: bool) -> Result<Lists> {
     let text = if path == Path::new("-") {
         let text = std::io::read_to_string(std::io::stdin()).map_err(Error::io(path, "read"))?;
@@ -92,12 +103,22 @@ pub fn read(path: &Path, fields: &ResultFields, ids_suffice: bool) -> Result<Lis
                 ),
             ));
         }
-        return Ok(Lists { path: path.to_path_buf(), lists: run(path, &text)?, is_run: true });
+        return Ok(Lists { path: path.to_path_buf(), lists: run(path, &text)?, answer: None });
     }
-    let value: Value =
-        serde_json::from_str(&text).map_err(|error| Error::bad_input(path, format!("is not JSON: {error}")))?;
-    let list = list(&value, fields, ids_suffice).map_err(|reason| Error::bad_input(path, reason))?;
-    Ok(Lists { path: path.to_path_buf(), lists: vec![list], is_run: false })
+    let (list, answer) = parse(text, fields, ids_suffice).map_err(|reason| Error::bad_input(path, reason))?;
+    Ok(Lists { path: path.to_path_buf(), lists: vec![list], answer: Some(answer) })
+}
+
+/// Reads the JSON of an answer; `ids_suffice` where texts are not needed.
+///
+/// # Errors
+/// When it is not JSON, has no list of results, or no result has a text; with the reason.
+pub fn parse(text: String, fields: &ResultFields, ids_suffice: bool) -> Result<(ResultList, Answer), String> {
+    let value: Value = serde_json::from_str(&text).map_err(|error| format!("is not JSON: {error}"))?;
+    let (path, list) = list(&value, fields, ids_suffice)?;
+    // The value has a list there, so the text has one, too.
+    let answer = Answer::new(text, path.as_deref()).ok_or("is not JSON with one list of results")?;
+    Ok((list, answer))
 }
 
 /// What a dotted name leads to.
@@ -106,35 +127,38 @@ fn at<'v>(value: &'v Value, path: &str) -> Option<&'v Value> {
     value.get(path).or_else(|| path.split_once('.').and_then(|(first, rest)| at(value.get(first)?, rest)))
 }
 
-fn list(value: &Value, fields: &ResultFields, ids_suffice: bool) -> Result<ResultList, String> {
+/// The list in an answer, and the dotted name of its place; no name where it is the whole.
+fn list(value: &Value, fields: &ResultFields, ids_suffice: bool) -> Result<(Option<String>, ResultList), String> {
     let places = ["hits.hits", "results", "hits", "response.docs"];
     let found = match (&fields.results, value) {
-        (Some(name), _) => at(value, name).and_then(Value::as_array),
-        (None, Value::Array(list)) => Some(list),
-        (None, _) => places.iter().find_map(|place| at(value, place)?.as_array()),
+        (Some(name), _) => at(value, name).and_then(Value::as_array).map(|list| (Some(name.clone()), list)),
+        (None, Value::Array(list)) => Some((None, list)),
+        (None, _) => places.iter().find_map(|place| Some((Some((*place).to_owned()), at(value, place)?.as_array()?))),
     };
-    let Some(found) = found else {
+    let Some((path, found)) = found else {
         return Err(match &fields.results {
             Some(name) => format!("has no list '{name}', which `results_field` names"),
             None => "has no list of results: neither hits.hits (Elasticsearch, OpenSearch) nor results (SearXNG, our own); name it with `results_field`".to_owned(),
         });
     };
-    if found.is_empty() {
-        return Err("the list of results is empty: there is nothing to fold".to_owned());
-    }
     let results: Vec<SearchResult> = found.iter().map(|record| result(record, fields)).collect();
-    if !ids_suffice && results.iter().all(|result| result.text.is_none() && result.sketch.is_none()) {
+    if !ids_suffice
+        && !results.is_empty()
+        && results.iter().all(|result| result.text.is_none() && result.sketch.is_none())
+    {
         let names = fields.text.clone().unwrap_or_else(|| TEXT_NAMES.join(", "));
         return Err(format!(
             "none of the {} results has a text: looked for {names}, also in _source; name the field with `text_field`, and make sure that the search engine returns it",
             results.len()
         ));
     }
-    if let Some(name) = fields.sketch.as_ref().filter(|_| results.iter().all(|result| result.sketch.is_none())) {
+    if let Some(name) =
+        fields.sketch.as_ref().filter(|_| !results.is_empty() && results.iter().all(|result| result.sketch.is_none()))
+    {
         return Err(format!("no result has a field '{name}', and there is no such index either; change `sketches`"));
     }
     let name = ["query", "q", "topic"].iter().find_map(|name| value.get(*name)?.as_str());
-    Ok(ResultList { name: name.map(str::to_owned), results })
+    Ok((path, ResultList { name: name.map(str::to_owned), results }))
 }
 
 fn result(record: &Value, fields: &ResultFields) -> SearchResult {
@@ -159,7 +183,9 @@ fn result(record: &Value, fields: &ResultFields) -> SearchResult {
             None => usual.iter().find_map(|name| one(name)),
         }
     };
+    let is_html = fields.text.is_none() && find(&None, &["text"]).is_none() && find(&None, &["html"]).is_some();
     SearchResult {
+        is_html,
         id: find(&fields.id, ID_NAMES),
         url: find(&fields.url, URL_NAMES),
         title: find(&fields.title, TITLE_NAMES),
@@ -217,7 +243,7 @@ fn run(path: &Path, text: &str) -> Result<Vec<ResultList>> {
         });
     }
     if lists.is_empty() {
-        return Err(Error::bad_input(path, "is empty: there is nothing to fold"));
+        return Err(Error::bad_input(path, "is empty: neither JSON nor a TREC run"));
     }
     for (list, mut order) in lists.iter_mut().zip(ranks) {
         // By score, as trec_eval does; ranks break ties.

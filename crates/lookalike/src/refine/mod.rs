@@ -3,16 +3,22 @@
 //! In: results in the order of their ranks, with texts or with sketches that were made before. Out: groups in
 //! the order of their best rank; each names its best result, and the others with their exact similarity to it
 //! and which of the two contains the other. Every folded result was compared with the one it is folded under;
-//! the paper's chains are an option.
+//! the paper's chains are an option. Where texts are snippets, titles and URLs count, too (`evidence.rs` has the rule).
 
+mod address;
+mod answer;
+mod evidence;
 pub mod lists;
 mod sketch;
 mod sketched;
 mod spread;
+mod title;
 
+pub use answer::{Answer, AnswerOptions, GROUP_FIELD};
+pub use evidence::{Evidence, EvidenceSet};
 pub use lists::{Lists, ResultFields, ResultList, SearchResult};
 pub use sketch::StoredSketch;
-pub use sketched::{ByFingerprints, ListSketches, RunCorpus, by_fingerprints, sketch_lists};
+pub use sketched::{ByFingerprints, ListSketches, RunCorpus, by_fingerprints, sketch_list, sketch_lists};
 pub use spread::{FirstResults, ListSpread, Spread, spread, write_report};
 
 use std::collections::HashMap;
@@ -27,6 +33,7 @@ use crate::sketch::PageSketch;
 use crate::sketcher::Sketcher;
 use crate::union_find::UnionFind;
 use crate::verify::score::{Score, score};
+use evidence::Signs;
 
 /// Folds lists by one method.
 ///
@@ -48,6 +55,21 @@ use crate::verify::score::{Score, score};
 pub struct Refiner {
     config: Config,
     plan: Plan,
+    /// What suffices where titles or URLs agree; none where the method does not decide by a similarity.
+    supported: Option<Plan>,
+    evidence: EvidenceSet,
+}
+
+/// Texts of fewer words are snippets: titles and URLs say more about them.
+const SHORT_WORDS: u32 = 100;
+/// The share of the threshold that suffices for long texts with the same title or URL.
+const SUPPORTED_SHARE: f64 = 0.7;
+
+/// Two results that are the same page.
+#[derive(Debug, Clone, Copy)]
+struct Link {
+    score: Score,
+    evidence: EvidenceSet,
 }
 
 /// How a result is related to the one it is folded under.
@@ -62,6 +84,10 @@ pub enum Relation {
     ContainedIn,
     /// It has most of the best result, and more besides.
     Contains,
+    /// They have the same URL; the texts alone do not show it.
+    SameUrl,
+    /// They have the same title; the texts alone do not show it.
+    SameTitle,
     /// Neither: others of the group lie between them.
     Chained,
 }
@@ -75,6 +101,8 @@ impl Relation {
             Relation::Near => "near",
             Relation::ContainedIn => "contained in it",
             Relation::Contains => "contains it",
+            Relation::SameUrl => "same URL",
+            Relation::SameTitle => "same title",
             Relation::Chained => "through others",
         }
     }
@@ -85,7 +113,7 @@ impl Relation {
 pub struct Fold {
     /// Its place in the list, from 0.
     pub at: usize,
-    /// Exact similarity to the best result of its group.
+    /// Exact similarity of its text to that of the best result of its group; 0 where one of them has none.
     pub similarity: f64,
     /// Share of it that is in the best result.
     pub in_best: f64,
@@ -93,6 +121,8 @@ pub struct Fold {
     pub best_in_it: f64,
     /// Which way.
     pub relation: Relation,
+    /// What decided.
+    pub evidence: EvidenceSet,
 }
 
 /// A result and those under it.
@@ -143,7 +173,22 @@ impl Refiner {
             let reason = "counts in a whole corpus, which a list of results is not; use `weights` none or tf, and `antecedents` that are given";
             return Err(Error::conflict("method", reason));
         }
-        Ok(Refiner { plan: config.plan(), config })
+        let loose = |method: &Method| method.with_threshold(method.threshold() * SUPPORTED_SHARE);
+        let supported =
+            config.method.has_similarity_threshold().then(|| config.with_method(loose(&config.method)).plan());
+        Ok(Refiner { plan: config.plan(), config, supported, evidence: EvidenceSet::ALL })
+    }
+
+    /// The same, with other evidence; all there is counts otherwise.
+    #[must_use]
+    pub fn with_evidence(self, evidence: EvidenceSet) -> Refiner {
+        Refiner { evidence, ..self }
+    }
+
+    /// What counts as evidence.
+    #[must_use]
+    pub fn evidence(&self) -> EvidenceSet {
+        self.evidence
     }
 
     /// The config.
@@ -172,25 +217,79 @@ impl Refiner {
         StoredSketch::parse(text, &self.config, &self.plan)
     }
 
-    /// Folds a list; results without a sketch stay by themselves.
+    /// Folds a list by the texts alone; results without a sketch stay by themselves.
     #[must_use]
-    pub fn fold(&self, results: &[Option<StoredSketch>]) -> Folded {
-        let links = self.links(results);
-        let mut best_of: Vec<usize> = (0..results.len()).collect();
+    pub fn fold(&self, sketches: &[Option<StoredSketch>]) -> Folded {
+        self.group(sketches, &self.links(sketches))
+    }
+
+    /// Folds a list by all evidence that counts: `sketches` are those of the texts of `results`.
+    #[must_use]
+    pub fn fold_results(&self, results: &[SearchResult], sketches: &[Option<StoredSketch>]) -> Folded {
+        let mut links = self.links(sketches);
+        if self.evidence != EvidenceSet::TEXT {
+            self.add_signs(results, sketches, &mut links);
+        }
+        self.group(sketches, &links)
+    }
+
+    /// Adds pairs whose titles or URLs show what the texts do not.
+    fn add_signs(
+        &self,
+        results: &[SearchResult],
+        sketches: &[Option<StoredSketch>],
+        links: &mut HashMap<(usize, usize), Link>,
+    ) {
+        let is_short = |at: usize| sketches[at].as_ref().is_none_or(|sketch| sketch.tokens < SHORT_WORDS);
+        let signs = Signs::of(results, self.evidence, is_short);
+        for right in 0..results.len() {
+            for left in (0..right).filter(|&left| !links.contains_key(&(left, right))).collect::<Vec<_>>() {
+                let evidence = if is_short(left) || is_short(right) {
+                    signs.decide(left, right)
+                } else {
+                    signs.supports(left, right).filter(|_| self.is_supported(&sketches[left], &sketches[right]))
+                };
+                if let Some(evidence) = evidence {
+                    let score = self.score(sketches[left].as_ref(), sketches[right].as_ref());
+                    links.insert((left, right), Link { score, evidence });
+                }
+            }
+        }
+    }
+
+    /// Whether two long texts are as similar as it takes if their titles or URLs agree.
+    fn is_supported(&self, left: &Option<StoredSketch>, right: &Option<StoredSketch>) -> bool {
+        match (&self.supported, left, right) {
+            (Some(plan), Some(left), Some(right)) => {
+                score(plan, left.view(), right.view()).verdict == Verdict::Accepted
+            }
+            _ => false,
+        }
+    }
+
+    /// Links → groups.
+    fn group(&self, sketches: &[Option<StoredSketch>], links: &HashMap<(usize, usize), Link>) -> Folded {
+        let mut best_of: Vec<usize> = (0..sketches.len()).collect();
         if self.config.groups.cluster == ClusterMode::Components {
             let number = |at: usize| u32::try_from(at).expect("a list has fewer than 2^32 results");
-            let mut sets = UnionFind::new(results.len());
+            let mut sets = UnionFind::new(sketches.len());
             links.keys().for_each(|&(left, right)| sets.join(number(left), number(right)));
             let mut first: HashMap<u32, usize> = HashMap::new();
             for (at, best) in best_of.iter_mut().enumerate() {
                 *best = *first.entry(sets.root(number(at))).or_insert(at);
             }
         } else {
-            for at in 0..results.len() {
-                // The most similar of the results before it that are under no other; the better one in a tie.
+            for at in 0..sketches.len() {
+                // Of the results before it that are under no other, the most similar one, by its text if that shows it;
+                // the better one in a tie.
                 let kept = (0..at).filter(|&best| best_of[best] == best);
-                let linked = kept.filter_map(|best| Some((best, links.get(&(best, at))?.similarity)));
-                best_of[at] = linked.max_by(|a, b| a.1.total_cmp(&b.1).then(b.0.cmp(&a.0))).map_or(at, |link| link.0);
+                let linked = kept.filter_map(|best| Some((best, links.get(&(best, at))?)));
+                let nearest = linked.max_by(|(a, left), (b, right)| {
+                    let by_text = |link: &Link| link.evidence == EvidenceSet::TEXT;
+                    let order = by_text(left).cmp(&by_text(right));
+                    order.then(left.score.similarity.total_cmp(&right.score.similarity)).then(b.cmp(a))
+                });
+                best_of[at] = nearest.map_or(at, |(best, _)| best);
             }
         }
         let mut groups: Vec<Group> = Vec::new();
@@ -201,21 +300,26 @@ impl Refiner {
                 groups.push(Group { best, others: Vec::new() });
                 continue;
             }
-            let sketch = |at: usize| results[at].as_ref().expect("only results with sketches are linked");
-            let (left, right) = (sketch(best), sketch(at));
-            let found = links.get(&(best, at)).copied().unwrap_or_else(|| self.score(left, right));
+            let (left, right) = (sketches[best].as_ref(), sketches[at].as_ref());
+            let found = links
+                .get(&(best, at))
+                .copied()
+                .unwrap_or_else(|| Link { score: self.score(left, right), evidence: EvidenceSet::default() });
+            let is_copy = left.zip(right).is_some_and(|(a, b)| a.tokens > 0 && a.identity == b.identity);
             let group = place[&best];
-            groups[group].others.push(self.describe(at, &found, left.identity == right.identity));
+            groups[group].others.push(self.describe(at, &found, is_copy));
         }
-        Folded { groups, results: results.len() }
+        Folded { groups, results: sketches.len() }
     }
 
-    fn score(&self, left: &StoredSketch, right: &StoredSketch) -> Score {
-        score(&self.plan, left.view(), right.view())
+    fn score(&self, left: Option<&StoredSketch>, right: Option<&StoredSketch>) -> Score {
+        // Without a text there are no features, and nothing is similar.
+        let nothing = PageSketch { features: &[], weights: &[], sketch: &[] };
+        score(&self.plan, left.map_or(nothing, StoredSketch::view), right.map_or(nothing, StoredSketch::view))
     }
 
-    /// Every pair of results that are near-duplicates, the better one first.
-    fn links(&self, results: &[Option<StoredSketch>]) -> HashMap<(usize, usize), Score> {
+    /// Every pair of results whose texts are near-duplicates, the better one first.
+    fn links(&self, results: &[Option<StoredSketch>]) -> HashMap<(usize, usize), Link> {
         let long = |sketch: &&StoredSketch| sketch.tokens >= self.config.pairs.min_tokens.max(1);
         let mut links = HashMap::new();
         let mut add = |left: usize, right: usize| {
@@ -223,9 +327,9 @@ impl Refiner {
             let is_copy = a.tokens > 0 && a.identity == b.identity;
             let is_near = || long(&a) && long(&b);
             if is_copy || is_near() {
-                let found = self.score(a, b);
+                let found = self.score(Some(a), Some(b));
                 if is_copy || found.verdict == Verdict::Accepted {
-                    links.insert((left, right), found);
+                    links.insert((left, right), Link { score: found, evidence: EvidenceSet::TEXT });
                 }
             }
         };
@@ -241,13 +345,18 @@ impl Refiner {
         links
     }
 
-    fn describe(&self, at: usize, found: &Score, is_copy: bool) -> Fold {
+    fn describe(&self, at: usize, link: &Link, is_copy: bool) -> Fold {
+        let found = &link.score;
         let threshold = match self.plan.decision {
             Decision::Similarity { threshold, .. } => threshold,
             _ => 1.0, // not directed: neither share is asked for
         };
         let relation = if is_copy {
             Relation::Exact
+        } else if link.evidence.has(Evidence::Title) {
+            Relation::SameTitle
+        } else if link.evidence.has(Evidence::Url) {
+            Relation::SameUrl
         } else if found.verdict != Verdict::Accepted {
             Relation::Chained
         } else if !self.plan.is_directed() || (found.left_in_right >= threshold && found.right_in_left >= threshold) {
@@ -263,6 +372,7 @@ impl Refiner {
             in_best: found.right_in_left,
             best_in_it: found.left_in_right,
             relation,
+            evidence: link.evidence,
         }
     }
 }

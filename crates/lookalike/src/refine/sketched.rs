@@ -10,7 +10,9 @@ use crate::error::{Error, Result, first_names};
 use crate::index::{Index, OpenOptions};
 use crate::page::{Body, Markup, RawPage};
 use crate::read::Corpus;
-use crate::refine::{Fold, Folded, Group, Lists, Refiner, Relation, SearchResult, StoredSketch};
+use crate::refine::{
+    EvidenceSet, Fold, Folded, Group, Lists, Refiner, Relation, ResultList, SearchResult, StoredSketch,
+};
 use crate::sketch::simhash::cosine_of_distance;
 
 /// Where the texts of a TREC run are.
@@ -32,32 +34,33 @@ pub type ListSketches = Vec<Vec<Option<StoredSketch>>>;
 /// # Errors
 /// When a sketch cannot be used; for a run, when there is no corpus, or it lacks pages that it must have.
 pub fn sketch_lists(refiner: &Refiner, lists: &Lists, corpus: RunCorpus<'_>) -> Result<ListSketches> {
-    if lists.is_run {
+    if lists.is_run() {
         return of_run(refiner, lists, corpus);
     }
+    let of = |list| sketch_list(refiner, list).map_err(|reason| Error::bad_input(&lists.path, reason));
+    lists.lists.iter().map(of).collect()
+}
+
+/// Sketches every result of a list that is not of a run; none where a result has no text.
+///
+/// # Errors
+/// When a sketch that a result brings cannot be used; with the reason.
+pub fn sketch_list(refiner: &Refiner, list: &ResultList) -> Result<Vec<Option<StoredSketch>>, String> {
     let mut sketcher = refiner.sketcher();
-    let mut sketched = Vec::new();
-    for list in &lists.lists {
-        let mut row = Vec::new();
-        for (at, result) in list.results.iter().enumerate() {
-            row.push(match (&result.sketch, &result.text) {
-                (Some(sketch), _) => Some(refiner.read_sketch(sketch).map_err(|reason| {
-                    Error::bad_input(&lists.path, format!("result {}: its sketch {reason}", at + 1))
-                })?),
-                (None, Some(text)) => Some(refiner.sketch(&page(result, text), &mut sketcher)),
-                (None, None) => None,
-            });
+    let mut sketch = |(at, result): (usize, &SearchResult)| match (&result.sketch, &result.text) {
+        (Some(sketch), _) => {
+            let read = refiner.read_sketch(sketch);
+            read.map(Some).map_err(|reason| format!("result {}: its sketch {reason}", at + 1))
         }
-        sketched.push(row);
-    }
-    Ok(sketched)
+        (None, Some(text)) => Ok(Some(refiner.sketch(&page(result, text), &mut sketcher))),
+        (None, None) => Ok(None),
+    };
+    list.results.iter().enumerate().map(&mut sketch).collect()
 }
 
 fn page<'a>(result: &'a SearchResult, text: &'a str) -> RawPage<'a> {
-    RawPage {
-        url: result.url.as_deref().map(Cow::Borrowed),
-        ..RawPage::new(Body::Text(Cow::Borrowed(text)), Markup::Unknown)
-    }
+    let markup = if result.is_html { Markup::Html } else { Markup::Unknown };
+    RawPage { url: result.url.as_deref().map(Cow::Borrowed), ..RawPage::new(Body::Text(Cow::Borrowed(text)), markup) }
 }
 
 fn of_run(refiner: &Refiner, lists: &Lists, corpus: RunCorpus<'_>) -> Result<ListSketches> {
@@ -152,8 +155,8 @@ fn fold(values: &[Option<u64>], radius: u32) -> Folded {
         match near.min_by_key(|(distance, group)| (*distance, group.best)) {
             Some((distance, group)) => {
                 let similarity = cosine_of_distance(distance, 64).max(0.0);
-                let fold =
-                    Fold { at, similarity, in_best: similarity, best_in_it: similarity, relation: Relation::Near };
+                let (relation, evidence) = (Relation::Near, EvidenceSet::TEXT);
+                let fold = Fold { at, similarity, in_best: similarity, best_in_it: similarity, relation, evidence };
                 group.others.push(fold);
             }
             None => groups.push(Group { best: at, others: Vec::new() }),

@@ -162,7 +162,7 @@ fn filters_rule_out_nothing_that_is_similar() {
 fn named(sketches: &ListSketches) -> Lists {
     let lists =
         (0..sketches.len()).map(|at| ResultList { name: (at > 0).then(|| format!("query {at}")), results: Vec::new() });
-    Lists { path: "lists.json".into(), lists: lists.collect(), is_run: false }
+    Lists { path: "lists.json".into(), lists: lists.collect(), answer: None }
 }
 
 #[test]

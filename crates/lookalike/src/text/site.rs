@@ -20,9 +20,7 @@ impl SiteRule {
     /// The site of `url`, or none where it has no host.
     #[must_use]
     pub fn site(self, url: &str) -> Option<String> {
-        // `example.org:8080/x` parses, with the host as its scheme.
-        let whole = Url::parse(url).ok().filter(Url::has_host);
-        let parsed = whole.or_else(|| Url::parse(&format!("http://{url}")).ok())?;
+        let parsed = parsed_url(url)?;
         let host = match parsed.host()? {
             Host::Domain(host) => host.trim_end_matches('.'),
             address => return Some(address.to_string()),
@@ -34,6 +32,13 @@ impl SiteRule {
         };
         Some(site.to_owned())
     }
+}
+
+/// A URL, perhaps without its scheme.
+pub(crate) fn parsed_url(url: &str) -> Option<Url> {
+    // `example.org:8080/x` parses, with the host as its scheme.
+    let whole = Url::parse(url).ok().filter(Url::has_host);
+    whole.or_else(|| Url::parse(&format!("http://{url}")).ok())
 }
 
 /// The host of a URL.

@@ -3,9 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use url::Url;
-
-use crate::text::site::SiteRule;
+use crate::text::site::{SiteRule, parsed_url};
 
 /// What URLs are counted by.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -64,18 +62,11 @@ impl DomainRule {
             }
             DomainRule::Registrable => SiteRule::Registrable.site(url),
             DomainRule::Host => {
-                let host = parsed(url)?.host_str().map(plain_host)?;
+                let host = parsed_url(url)?.host_str().map(plain_host)?;
                 (!host.is_empty()).then_some(host)
             }
         }
     }
-}
-
-/// A URL, perhaps without its scheme.
-fn parsed(url: &str) -> Option<Url> {
-    // `example.org:8080/x` parses, with the host as its scheme.
-    let whole = Url::parse(url).ok().filter(Url::has_host);
-    whole.or_else(|| Url::parse(&format!("http://{url}")).ok())
 }
 
 /// A host in lower case, without `www.`.
@@ -88,7 +79,7 @@ fn plain_host(host: &str) -> String {
 /// end, upper case in the host.
 #[must_use]
 pub fn normalized(url: &str) -> Option<String> {
-    let Some(parsed) = parsed(url) else { return Some(path(url)) };
+    let Some(parsed) = parsed_url(url) else { return Some(path(url)) };
     let host = plain_host(parsed.host_str()?);
     let port = parsed.port().filter(|port| *port != 80 && *port != 443);
     let port = port.map_or_else(String::new, |port| format!(":{port}"));
