@@ -120,7 +120,9 @@ def test_a_run_before_and_after_folding_is_measured_as_trec_tools_do(number, tmp
             # Ties are frequent; some scores differ by less than 32 bits can tell.
             rows += [f"{topic} Q0 {page} 0 {draw.choice([1, 2, 3, 0.5, 1.00000001, -4])} r\n" for page in shown]
         judged = draw.sample(sorted(pages), draw.choice([1, 10, 50]))
-        qrels += [f"{topic} 0 {page} {draw.choice([-2, 0, 0, 1, 1, 2, 3])}\n" for page in judged]
+        # Their library crashes where every grade of a topic is negative.
+        grades = [draw.choice([0, 1])] + [draw.choice([-2, 0, 0, 1, 1, 2, 3]) for _ in judged[1:]]
+        qrels += [f"{topic} 0 {page} {grade}\n" for page, grade in zip(judged, grades)]
     (tmp_path / "run.txt").write_text("".join(rows))
     (tmp_path / "qrels.txt").write_text("".join(qrels))
     answer = run("refine", "run.txt", "--corpus", "pages.jsonl", "--qrels", "qrels.txt", "--run", "folded.txt",

@@ -9,7 +9,7 @@ import subprocess
 import threading
 
 import pytest
-from service import lookalike, problem, service, text
+from service import LOOKALIKE, lookalike, problem, service, text
 
 JSON = {"Content-Type": "application/json"}
 NDJSON = {"Content-Type": "application/x-ndjson"}
@@ -138,7 +138,12 @@ MALFORMED = {
     "radius too large": (
         "POST", "/v1/fingerprints/query", b'{"fingerprints": ["0123456789abcdef"], "radius": 9}', JSON, 422, "bad-field",
     ),
-    "no results": ("POST", "/v1/refine", b'{"results": []}', JSON, 422, "bad-field"),
+    "no list": ("POST", "/v1/refine", b'{"answer": 42}', JSON, 422, "bad-field"),
+    "no text": ("POST", "/v1/refine", b'{"results": [{"url": "http://a.org/"}]}', JSON, 422, "bad-field"),
+    "no result": ("POST", "/v1/refine", b'{"results": [{"text": "a"}, 7]}', JSON, 422, "bad-field"),
+    "title alone": ("POST", "/v1/refine?evidence=title", b'{"results": [{"text": "a"}]}', JSON, 422, "bad-field"),
+    "field taken": ("POST", "/v1/refine", b'{"results": [{"text": "a", "lookalike": 1}]}', JSON, 422, "bad-field"),
+    "broken answer": ("POST", "/v1/refine", b'{"results": [', JSON, 400, "bad-json"),
     "threshold 2": ("POST", "/v1/refine", b'{"results": [{"text": "a"}], "threshold": 2}', JSON, 422, "bad-field"),
     "one page": ("POST", "/v1/compare", b'{"left": {"text": "a"}}', JSON, 400, "bad-json"),
     "no backups": ("POST", "/v1/backup", b"", {}, 409, "conflict"),
@@ -388,3 +393,33 @@ def test_wrong_settings_are_reported(tmp_path):
     refused = lookalike("serve", strange, "--listen", "127.0.0.1:0")
     assert refused.returncode == 2 and "other things" in refused.stderr
     shutil.rmtree(strange)
+
+
+def test_refine_answers_as_the_command_line_does(shared, tmp_path):
+    story = "The ferry had left the harbour before the storm reached the town, and nobody was hurt at all. " * 4
+    other = "Prices of bread and milk rose again this spring, and bakers say that flour is the reason for it. " * 4
+    source = lambda title, body: {"title": title, "body": body, "n": 1.50}
+    hits = [("a", "Ferry", story), ("b", "Bread", other), ("c", "Ferry again", story)]
+    answers = [
+        {"took": 3, "hits": {"total": {"value": 3}, "hits": [{"_id": i, "_source": source(t, x)} for i, t, x in hits]}},
+        {"query": "q", "results": [{"url": f"http://{i}.org/", "title": t, "content": x} for i, t, x in hits]},
+        [{"id": i, "html": f"<p>{x}</p>"} for i, t, x in hits],
+        {"results": []},
+    ]
+    for number, answer in enumerate(answers):
+        sent = json.dumps(answer)
+        (tmp_path / "answer.json").write_text(sent)
+        for query, flags in [("", []), ("?mark=true&method=minhash&threshold=0.6", ["--mark", "--method", "minhash", "--threshold", "0.6"])]:
+            status, body = shared.call("POST", f"/v1/refine{query}", sent.encode(), JSON)
+            assert status == 200, body
+            printed = subprocess.run(
+                [LOOKALIKE, "refine", "answer.json", "--json", *flags], cwd=tmp_path, capture_output=True, text=True
+            )
+            assert printed.returncode == 0, printed.stderr
+            assert body == json.loads(printed.stdout), number
+    # The folded one names what it was folded for, and is not lost.
+    folded = shared.call("POST", "/v1/refine", json.dumps(answers[0]).encode(), JSON)[1]["hits"]["hits"]
+    assert [hit["_id"] for hit in folded] == ["a", "b"]
+    other = folded[0]["lookalike"]["others"][0]
+    assert (other["id"], other["relation"], other["evidence"]) == ("c", "exact", ["text"])
+    assert other["result"] == answers[0]["hits"]["hits"][2]

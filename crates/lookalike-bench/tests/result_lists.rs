@@ -20,10 +20,10 @@ fn whole_texts_and_snippets_are_folded_as_the_labels_say() {
             println!("{half:?} {shown:?}: {counts:?}, F1 {:.3}", counts.f1());
             assert!(counts.gold > 400 && counts.f1() >= bar, "{half:?} {shown:?}: {counts:?}, F1 {:.3}", counts.f1());
         }
-        // Titles and URLs find more in whole texts, and nothing that is wrong.
+        // Titles and URLs find more in whole texts, and hardly anything that is wrong.
         let [text, all] =
             [EvidenceSet::TEXT, EvidenceSet::ALL].map(|used| count(&lists, half, &refiner(used), Shown::WholeText));
-        assert!(all.precision() >= text.precision() - 0.005 && all.recall() >= text.recall(), "{text:?} {all:?}");
+        assert!(all.precision() >= 0.99 && all.recall() > text.recall(), "{text:?} {all:?}");
         // Without them, most windows of one page are strangers.
         assert!(count(&lists, half, &refiner(EvidenceSet::TEXT), Shown::Snippet).recall() < 0.4);
     }

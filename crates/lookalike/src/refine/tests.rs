@@ -150,7 +150,7 @@ fn filters_rule_out_nothing_that_is_similar() {
     for right in 0..list.len() {
         for left in 0..right {
             let (a, b) = (sketches[left].as_ref().unwrap(), sketches[right].as_ref().unwrap());
-            let is_near = refiner.score(a, b).verdict == Verdict::Accepted;
+            let is_near = refiner.score(Some(a), Some(b)).verdict == Verdict::Accepted;
             near += usize::from(is_near);
             assert_eq!(links.contains_key(&(left, right)), is_near || a.identity == b.identity, "{left} {right}");
         }
@@ -229,4 +229,29 @@ fn every_list_has_its_curve_in_figures_of_eight() {
     }
     let nothing = spread(&refiner, &named(&Vec::new()), &Vec::new()).unwrap();
     write_report(&nothing, &refiner, &path).unwrap();
+}
+
+#[test]
+fn the_same_title_lets_less_similar_long_texts_suffice() {
+    let refiner = Refiner::new(bloom()).unwrap();
+    let texts = [words(1, 900), format!("{}{}", words(1, 540), words(5, 360)), words(6, 900)];
+    let sketches = sketches(&refiner, &texts);
+    assert_eq!(refiner.fold(&sketches).groups.len(), 3, "the texts alone are not similar enough");
+    let list = |titles: [&str; 3]| titles.map(|title| SearchResult { title: Some(title.to_owned()), ..SearchResult::default() });
+    let folded = refiner.fold_results(&list(["Storms at sea", "Storms at sea | Herald", "Storms at sea"]), &sketches);
+    let found: Vec<(usize, String)> =
+        folded.groups[0].others.iter().map(|fold| (fold.at, fold.evidence.to_string())).collect();
+    assert_eq!(found, [(1, "text,title".to_owned())], "a long text that has nothing in common stays, whatever its title");
+    assert_eq!(refiner.fold_results(&list(["Storms at sea", "Calm seas", "Storms"]), &sketches), refiner.fold(&sketches));
+}
+
+#[test]
+fn results_without_texts_are_folded_by_their_urls() {
+    let refiner = Refiner::new(bloom()).unwrap();
+    let result = |url: &str| SearchResult { url: Some(url.to_owned()), ..SearchResult::default() };
+    let results = [result("http://a.org/x"), result("https://www.a.org/x?utm_source=y"), result("http://a.org/z")];
+    let folded = refiner.fold_results(&results, &[None, None, None]);
+    assert_eq!(folded.groups.len(), 2);
+    let fold = folded.groups[0].others[0];
+    assert_eq!((fold.at, fold.relation, fold.similarity), (1, Relation::SameUrl, 0.0));
 }
