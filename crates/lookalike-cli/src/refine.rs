@@ -211,16 +211,10 @@ fn measure(arguments: &RefineArguments, read: &Lists, folded: &[Folded], qrels_p
 
 fn print_measures(out: &mut impl Write, found: &FoldedMeasures) -> io::Result<()> {
     let mut table = TextTable::new(["", "run", "folded", "run, unique", "folded, unique"]);
-    let rows: [(&str, fn(&RunMeasures) -> f64); 4] = [
-        ("nDCG@10", |row| row.ndcg_10),
-        ("AP", |row| row.average_precision),
-        ("P@10", |row| row.precision_10),
-        ("RR", |row| row.reciprocal_rank),
-    ];
-    for (name, of) in rows {
-        let cells =
-            [&found.run, &found.folded, &found.run_unique, &found.folded_unique].map(|row| format!("{:.4}", of(row)));
-        let [run, folded, run_unique, folded_unique] = cells;
+    let values = |row: &RunMeasures| [row.ndcg_10, row.average_precision, row.precision_10, row.reciprocal_rank];
+    let columns = [&found.run, &found.folded, &found.run_unique, &found.folded_unique].map(values);
+    for (at, name) in ["nDCG@10", "AP", "P@10", "RR"].into_iter().enumerate() {
+        let [run, folded, run_unique, folded_unique] = columns.map(|column| format!("{:.4}", column[at]));
         table.row([name.to_owned(), run, folded, run_unique, folded_unique]);
     }
     writeln!(out)?;

@@ -154,7 +154,11 @@ fn an_answer_is_the_same_byte_for_byte_but_for_what_is_folded() {
     let marked = ours(&["refine", "in.json", "--json", "--mark", "--group-field", "twins"], at);
     assert_eq!(marked.code, 0, "{}", marked.stderr);
     // Our fields have lines of their own, at the end of each object.
-    let lines: Vec<&str> = marked.stdout.lines().filter(|line| !line.starts_with("      \"twins\": ") && !line.starts_with("  \"twins\": ")).collect();
+    let lines: Vec<&str> = marked
+        .stdout
+        .lines()
+        .filter(|line| !line.starts_with("      \"twins\": ") && !line.starts_with("  \"twins\": "))
+        .collect();
     assert_eq!(lines.len() + 3, marked.stdout.lines().count(), "two results and the whole");
     let cut = lines.join("\n").replace("-0.0,\n", "-0.0\n").replace("\"a\": 2,", "\"a\": 2");
     assert_eq!(cut, whole(&[record("x", ""), record("y", "")]) + "\n}");

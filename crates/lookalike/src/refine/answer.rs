@@ -245,6 +245,6 @@ mod tests {
         let records: Vec<&str> = answer.records.iter().map(|place| &text[place.clone()]).collect();
         assert_eq!(records, [r#"{"_id":"x"}"#, "7"]);
         assert_eq!(Answer::new(text, Some("hits")), None, "not a list");
-        assert_eq!(Answer::new("[[]]".to_owned(), None).unwrap().records, [1..3]);
+        assert_eq!(Answer::new("[[]]".to_owned(), None).unwrap().records.first(), Some(&(1..3)));
     }
 }

@@ -237,12 +237,21 @@ fn the_same_title_lets_less_similar_long_texts_suffice() {
     let texts = [words(1, 900), format!("{}{}", words(1, 540), words(5, 360)), words(6, 900)];
     let sketches = sketches(&refiner, &texts);
     assert_eq!(refiner.fold(&sketches).groups.len(), 3, "the texts alone are not similar enough");
-    let list = |titles: [&str; 3]| titles.map(|title| SearchResult { title: Some(title.to_owned()), ..SearchResult::default() });
+    let list = |titles: [&str; 3]| {
+        titles.map(|title| SearchResult { title: Some(title.to_owned()), ..SearchResult::default() })
+    };
     let folded = refiner.fold_results(&list(["Storms at sea", "Storms at sea | Herald", "Storms at sea"]), &sketches);
     let found: Vec<(usize, String)> =
         folded.groups[0].others.iter().map(|fold| (fold.at, fold.evidence.to_string())).collect();
-    assert_eq!(found, [(1, "text,title".to_owned())], "a long text that has nothing in common stays, whatever its title");
-    assert_eq!(refiner.fold_results(&list(["Storms at sea", "Calm seas", "Storms"]), &sketches), refiner.fold(&sketches));
+    assert_eq!(
+        found,
+        [(1, "text,title".to_owned())],
+        "a long text that has nothing in common stays, whatever its title"
+    );
+    assert_eq!(
+        refiner.fold_results(&list(["Storms at sea", "Calm seas", "Storms"]), &sketches),
+        refiner.fold(&sketches)
+    );
 }
 
 #[test]

@@ -48,6 +48,14 @@ pub(super) struct Title {
     says: Naming,
 }
 
+/// A title as it is shown.
+struct ShownTitle {
+    /// The words of each part, between separators.
+    parts: Vec<Vec<String>>,
+    /// Its end is missing.
+    is_cut: bool,
+}
+
 /// How much a title says about which page it is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Naming {
@@ -62,19 +70,19 @@ pub(super) enum Naming {
 
 /// Titles → what of them names the page; `hosts` are those of the results.
 pub(super) fn titles(titles: &[Option<&str>], hosts: &[Option<&str>], reader: &mut WordReader) -> Vec<Option<Title>> {
-    let parts: Vec<Option<(Vec<Vec<String>>, bool)>> = titles.iter().map(|title| parts((*title)?, reader)).collect();
+    let shown: Vec<Option<ShownTitle>> = titles.iter().map(|title| shown_title((*title)?, reader)).collect();
     // First part of a title → what stands behind it on the pages of one site, whatever the version.
-    let mut behind: HashMap<(Option<&str>, &[String]), HashSet<Vec<&str>>> = HashMap::new();
-    for (at, (parts, _)) in parts.iter().enumerate().filter_map(|(at, title)| Some((at, title.as_ref()?))) {
-        if let [first, rest @ ..] = &parts[..]
+    let mut behind: HashMap<_, HashSet<Vec<&str>>> = HashMap::new();
+    for (at, title) in shown.iter().enumerate().filter_map(|(at, title)| Some((at, title.as_ref()?))) {
+        if let [first, rest @ ..] = &title.parts[..]
             && !rest.is_empty()
         {
             let rest = rest.iter().flatten().map(String::as_str).filter(|word| !is_number(word)).collect();
-            behind.entry((hosts[at], first)).or_default().insert(rest);
+            behind.entry((hosts[at], &first[..])).or_default().insert(rest);
         }
     }
-    let naming = |(at, title): (usize, &Option<(Vec<Vec<String>>, bool)>)| {
-        let (parts, is_cut) = title.as_ref()?;
+    let naming = |(at, title): (usize, &Option<ShownTitle>)| {
+        let ShownTitle { parts, is_cut } = title.as_ref()?;
         let (named, is_cut) = match &parts[..] {
             [] => return None,
             [only] => (only.clone(), *is_cut),
@@ -88,7 +96,7 @@ pub(super) fn titles(titles: &[Option<&str>], hosts: &[Option<&str>], reader: &m
         };
         Some(Title { says: says(&named), words: named, is_cut })
     };
-    parts.iter().enumerate().map(naming).collect()
+    shown.iter().enumerate().map(naming).collect()
 }
 
 /// Titles that one site gives to several pages name none of them, unless they are long. `paths` are those of the results.
@@ -123,15 +131,15 @@ impl Title {
     }
 }
 
-/// The parts of a title, and whether its end is missing.
-fn parts(title: &str, reader: &mut WordReader) -> Option<(Vec<Vec<String>>, bool)> {
+/// The parts of a title; none where it has no words.
+fn shown_title(title: &str, reader: &mut WordReader) -> Option<ShownTitle> {
     let title = title.trim();
     let shown = title.trim_end_matches(['…', '.']).trim_end();
     let is_cut = title.ends_with('…') || title.ends_with("...");
     let shown = if is_cut { shown } else { title };
     let parts: Vec<Vec<String>> =
         SEPARATORS.split(shown).map(|part| reader.words(part)).filter(|words| !words.is_empty()).collect();
-    (!parts.is_empty()).then_some((parts, is_cut))
+    (!parts.is_empty()).then_some(ShownTitle { parts, is_cut })
 }
 
 fn is_number(word: &str) -> bool {
