@@ -142,6 +142,7 @@ MALFORMED = {
     "no text": ("POST", "/v1/refine", b'{"results": [{"url": "http://a.org/"}]}', JSON, 422, "bad-field"),
     "no result": ("POST", "/v1/refine", b'{"results": [{"text": "a"}, 7]}', JSON, 422, "bad-field"),
     "title alone": ("POST", "/v1/refine?evidence=title", b'{"results": [{"text": "a"}]}', JSON, 422, "bad-field"),
+    "no field name": ("POST", "/v1/refine?group_field=", b'{"results": []}', JSON, 422, "bad-field"),
     "field taken": ("POST", "/v1/refine", b'{"results": [{"text": "a", "lookalike": 1}]}', JSON, 422, "bad-field"),
     "broken answer": ("POST", "/v1/refine", b'{"results": [', JSON, 400, "bad-json"),
     "threshold 2": ("POST", "/v1/refine", b'{"results": [{"text": "a"}], "threshold": 2}', JSON, 422, "bad-field"),

@@ -125,7 +125,7 @@ impl Answer {
     /// The answer with its near-duplicates folded. Results behind the end of `list`, if that was cut, are left out.
     ///
     /// # Errors
-    /// When a result, or the whole, already has the field that is to be added; with its name.
+    /// When the field that is to be added has no name, or a result or the whole already has it.
     pub fn folded(
         &self,
         list: &ResultList,
@@ -134,6 +134,9 @@ impl Answer {
         options: &AnswerOptions,
     ) -> Result<String, String> {
         let name = options.group_field.as_str();
+        if name.is_empty() {
+            return Err("is not folded into a field without a name: `group_field` is empty".to_owned());
+        }
         let mut about: Vec<Option<String>> = vec![None; list.results.len()];
         for group in &folded.groups {
             let other = |fold: &Fold| {
