@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use lookalike::config::{ClusterMode, Format, Keep, MimeTypes, Scope, SiteRule, Statuses, Within, parse_bytes};
+use lookalike::config::{ClusterMode, Format, Keep, MimeTypes, ReadAs, Scope, SiteRule, Statuses, Within, parse_bytes};
 use lookalike::result::ClusterSort;
 
 use crate::evaluate_args::EvaluateArguments;
@@ -110,7 +110,7 @@ Exit codes: 0 done, 1 failed, 2 wrong usage, 3 done but some records were skippe
 #[command(after_help = DEDUP_HELP, after_long_help = format!("{DEDUP_EXAMPLES}\n\n{}", formats()))]
 pub(crate) struct DedupArguments {
     /// Files, directories, glob patterns, or - for standard input
-    #[arg(required = true, value_name = "INPUT")]
+    #[arg(required_unless_present = "files_from", value_name = "INPUT")]
     pub(crate) inputs: Vec<String>,
 
     /// Directory for the result; made if it does not exist
@@ -129,6 +129,10 @@ pub(crate) struct DedupArguments {
 
     #[command(flatten)]
     pub(crate) reading: ReadingArguments,
+
+    /// Read also the files that this list names, one path per line; - is standard input
+    #[arg(long, value_name = "LIST", help_heading = "How the input is read")]
+    pub(crate) files_from: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) running: RunningArguments,
@@ -227,7 +231,8 @@ pub(crate) struct ReadingArguments {
     #[arg(long, value_name = "FIELD")]
     pub(crate) id_field: Option<String>,
 
-    /// Field with the text or HTML [default: the first there is of text, content, html, body]
+    /// Field with the text or HTML; doc.body leads into an object, title,text joins several [default: the first there is
+    /// of text, content, html, body]
     #[arg(long, value_name = "FIELD")]
     pub(crate) text_field: Option<String>,
 
@@ -238,6 +243,26 @@ pub(crate) struct ReadingArguments {
     /// Field with the date, for --keep newest [default: date, timestamp, …; files: when changed]
     #[arg(long, value_name = "FIELD")]
     pub(crate) date_field: Option<String>,
+
+    /// Read every page as text or as HTML; otherwise its type and its first tag decide
+    #[arg(long, value_name = "MARKUP", value_parser = named::<ReadAs>())]
+    pub(crate) read_as: Option<ReadAs>,
+
+    /// Read only files whose path below the input matches this pattern, such as '*.html' or 'news/**'; can be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) include: Vec<String>,
+
+    /// Do not read files whose path below the input matches this pattern; can be repeated
+    #[arg(long, value_name = "GLOB")]
+    pub(crate) exclude: Vec<String>,
+
+    /// Take only this share of the pages, chosen by their ids: 0.1 is a tenth, and the same one every time
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) sample: Option<f64>,
+
+    /// Take only the captures that this CDXJ file names (by filename and offset), in web archives
+    #[arg(long, value_name = "FILE")]
+    pub(crate) cdxj: Option<PathBuf>,
 
     /// Which part of an HTML page is compared
     #[arg(long, value_parser = named::<Scope>(), default_value_t = Scope::Story)]
@@ -516,7 +541,7 @@ fn formats() -> String {
     let rows = Format::all()
         .map(|format| format!("  {:<8} {} (.{})", format.name(), format.description(), format.endings().join(", .")));
     format!(
-        "Formats, recognised by name and content; all but Parquet may be packed with gzip or zstd:\n{}",
+        "Formats, recognised by name and content; all but Parquet may be packed with gzip, zstd, bzip2 or\nxz; the web archives in WACZ files are read, too:\n{}",
         rows.collect::<Vec<_>>().join("\n")
     )
 }

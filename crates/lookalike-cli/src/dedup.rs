@@ -1,6 +1,8 @@
 //! `lookalike dedup`
 
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Result;
 use lookalike::config::format_bytes;
@@ -13,12 +15,18 @@ use crate::args::{DedupArguments, RunningArguments};
 use crate::progress::Progress;
 use crate::{interrupt, json, method, table};
 
+/// How standard input is named.
+const STDIN: &str = "-";
 /// Sources that a dry run lists by name.
 const LISTED_SOURCES: usize = 10;
 
 pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     let config = method::config(&arguments)?;
-    let mut options = RunOptions::new(arguments.inputs, arguments.output);
+    let mut inputs = arguments.inputs;
+    if let Some(list) = &arguments.files_from {
+        inputs.extend(listed(list, &inputs)?);
+    }
+    let mut options = RunOptions::new(inputs, arguments.output);
     set_resources(&mut options, &arguments.running);
     options.strict = arguments.reading.strict;
     options.force = arguments.running.force;
@@ -55,6 +63,21 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     };
     progress.report(&outcome, &arguments.talking)?;
     Ok(if outcome.summary.skipped.is_empty() { Ending::Done } else { Ending::Skipped })
+}
+
+/// The paths in a list, one per line.
+fn listed(list: &Path, inputs: &[String]) -> Result<Vec<String>> {
+    let is_stdin = list == Path::new(STDIN);
+    if is_stdin && inputs.iter().any(|input| input == STDIN) {
+        return Err(Error::conflict("files_from", "standard input is either the list of files or a file").into());
+    }
+    let text = if is_stdin { io::read_to_string(io::stdin()) } else { fs::read_to_string(list) };
+    let text = text.map_err(|error| Error::bad_input(list, format!("cannot be read as a list of files: {error}")))?;
+    let paths: Vec<String> = text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect();
+    if paths.is_empty() && inputs.is_empty() {
+        return Err(Error::bad_input(list, "names no file").into());
+    }
+    Ok(paths)
 }
 
 fn set_resources(options: &mut RunOptions, running: &RunningArguments) {

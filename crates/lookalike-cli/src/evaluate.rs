@@ -44,11 +44,11 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
     let points = GridAxis::points(&arguments.grid, &EvaluatedMethods::all(&arguments.method))?;
     let configs = points.iter().map(|point| {
         let mut config = Config::new(point.method.clone());
-        read_as(&mut config, &arguments.reading);
+        read_as(&mut config, &arguments.reading)?;
         config.pairs.site = arguments.site;
-        config
+        Ok(config)
     });
-    let mut options = EvaluateOptions::new(&arguments.inputs, configs.collect());
+    let mut options = EvaluateOptions::new(&arguments.inputs, configs.collect::<Result<_>>()?);
     options.threads = arguments.threads.map_or(options.threads, usize::from);
     options.memory_bytes = arguments.memory.unwrap_or(options.memory_bytes);
     options.allow_missing = arguments.allow_missing;

@@ -81,7 +81,7 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
     };
     let mut config = match arguments.fingerprints {
         Some(_) => IndexConfig::given(ids, arguments.radius),
-        None => page_config(arguments),
+        None => page_config(arguments)?,
     };
     config.cut.clone_from(&arguments.design);
     config.codec = arguments.codec;
@@ -103,9 +103,9 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
     print_filled(&index, &filled, &arguments.talking)
 }
 
-fn page_config(arguments: &BuildArguments) -> IndexConfig {
+fn page_config(arguments: &BuildArguments) -> Result<IndexConfig> {
     let mut config = Config::default();
-    method::read_as(&mut config, &arguments.reading);
+    method::read_as(&mut config, &arguments.reading)?;
     let fingerprinting = &arguments.fingerprinting;
     config.content.mask_volatile = fingerprinting.mask.is_some();
     config.content.keep_case = fingerprinting.keep_case;
@@ -116,7 +116,7 @@ fn page_config(arguments: &BuildArguments) -> IndexConfig {
     let mut index = IndexConfig::pages(fingerprints, arguments.radius);
     index.min_tokens = fingerprinting.min_tokens;
     index.read = config.read;
-    index
+    Ok(index)
 }
 
 fn add(arguments: &AddArguments) -> Result<Ending> {

@@ -1,6 +1,6 @@
 //! The flags that choose a method and its parameters → [`Config`].
 
-use lookalike::config::{CaptureFilter, Fields};
+use lookalike::config::{CaptureFilter, ChosenCaptures, Fields};
 use lookalike::{Config, Error, Method};
 
 use crate::args::{DedupArguments, ReadingArguments};
@@ -27,12 +27,12 @@ pub(crate) fn config(arguments: &DedupArguments) -> Result<Config, Error> {
     config.groups.cluster = arguments.groups.cluster;
     config.groups.keep = arguments.groups.keep.clone();
     config.groups.prefer.clone_from(&arguments.groups.prefer);
-    read_as(&mut config, &arguments.reading);
+    read_as(&mut config, &arguments.reading)?;
     Ok(config)
 }
 
 /// How pages are read.
-pub(crate) fn read_as(config: &mut Config, reading: &ReadingArguments) {
+pub(crate) fn read_as(config: &mut Config, reading: &ReadingArguments) -> Result<(), Error> {
     config.read.max_page_bytes = reading.max_page;
     config.read.captures = CaptureFilter { statuses: reading.status.clone(), types: reading.types.clone() };
     config.read.format = reading.format;
@@ -44,4 +44,10 @@ pub(crate) fn read_as(config: &mut Config, reading: &ReadingArguments) {
     };
     config.content.scope = reading.content;
     config.content.scripts = reading.scripts;
+    config.read.read_as = reading.read_as;
+    config.read.include.clone_from(&reading.include);
+    config.read.exclude.clone_from(&reading.exclude);
+    config.read.sample = reading.sample;
+    config.read.cdxj = reading.cdxj.as_deref().map(ChosenCaptures::open).transpose()?;
+    Ok(())
 }

@@ -15,7 +15,7 @@ use crate::table::{TextTable, counted, not_an_input};
 
 pub(crate) fn run(arguments: &PageArguments) -> Result<Ending> {
     let mut config = Config::new(arguments.method.parse::<Method>()?);
-    read_as(&mut config, &arguments.reading);
+    read_as(&mut config, &arguments.reading)?;
     if let Some(report) = &arguments.report {
         let outputs = [report.clone(), report.with_extension("json"), report.with_extension("csv")];
         let inputs: Vec<&Path> = arguments.inputs.iter().chain([&arguments.page]).map(Path::new).collect();

@@ -155,6 +155,9 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
             format!("such as {first}; name one to read it"),
         )?;
     }
+    if let Some(unread) = &summary.unread_ranks {
+        row("not ranked", unread.pages, format!("no date or number, the first has '{}'", unread.first))?;
+    }
     if summary.repeated_ids > 0 {
         row("repeated ids", summary.repeated_ids, "renamed id@file:record".to_owned())?;
     }

@@ -19,7 +19,7 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
     let paths = (arguments.qrels.clone(), arguments.output.clone());
     let mut options = TransferOptions::new(paths.0, arguments.from.clone(), arguments.to.clone(), paths.1);
     options.config.method.set("radius", &arguments.radius.to_string())?;
-    read_as(&mut options.config, &arguments.reading);
+    read_as(&mut options.config, &arguments.reading)?;
     options.threshold = arguments.threshold;
     options.allow_missing = arguments.allow_missing;
     options.verified_only = arguments.verified_only;

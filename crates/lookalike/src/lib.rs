@@ -119,7 +119,7 @@ pub mod result {
     pub use crate::report::stored::groups::{Cluster, ClusterPage, ClusterQuery, ClusterSort, clusters};
     pub use crate::report::summary::{
         AgainstReport, Capped, FilterReport, LargeCluster, SizeFilterReport, SourceFile, Summary, TableReport,
-        Thresholds,
+        Thresholds, UnreadRanks,
     };
     pub use crate::sketch::supershingle::Bands;
 }

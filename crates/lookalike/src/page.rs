@@ -23,28 +23,42 @@ pub enum Markup {
     Unknown,
 }
 
-/// How the markup of a body begins, in lower case.
-const MARKUP_STARTS: [&[u8]; 12] = [
-    b"<!doctype",
-    b"<html",
-    b"<head",
-    b"<body",
-    b"<?xml",
-    b"<!--",
-    b"<div",
-    b"<p>",
-    b"<title",
-    b"<meta",
-    b"<table",
-    b"<article",
-];
+/// Elements that the markup of a body begins with.
+const FIRST_ELEMENTS: [&[u8]; 9] = [b"html", b"head", b"body", b"div", b"p", b"title", b"meta", b"table", b"article"];
 
-/// Whether a body without a declared type is markup.
+/// Bytes that a body is told by.
+const FIRST_BYTES: usize = 128;
+
+/// Whether a body without a declared type is markup: it begins with a declaration, a comment, or an element that begins
+/// pages. A sentence in angle brackets is none, even if its first word is the name of one.
 #[must_use]
 pub(crate) fn looks_like_html(text: &[u8]) -> bool {
     let start = text.strip_prefix(b"\xef\xbb\xbf").unwrap_or(text).trim_ascii_start();
-    let head = start[..start.len().min(64)].to_ascii_lowercase();
-    MARKUP_STARTS.iter().any(|prefix| head.starts_with(prefix))
+    let head = start[..start.len().min(FIRST_BYTES)].to_ascii_lowercase();
+    if [&b"<!doctype"[..], b"<?xml", b"<!--"].iter().any(|prefix| head.starts_with(prefix)) {
+        return true;
+    }
+    let Some(tag) = head.strip_prefix(b"<") else { return false };
+    let name = tag.iter().take_while(|byte| byte.is_ascii_alphanumeric()).count();
+    if !FIRST_ELEMENTS.contains(&&tag[..name]) {
+        return false;
+    }
+    match &tag[name..] {
+        [b'>' | b'/', ..] | [] => true,
+        [byte, rest @ ..] if byte.is_ascii_whitespace() => has_attribute(rest) || &tag[..name] == b"html",
+        _ => false,
+    }
+}
+
+/// Whether an attribute with a value begins a tag, or nothing more stands in it.
+fn has_attribute(rest: &[u8]) -> bool {
+    let rest = rest.trim_ascii_start();
+    let name = rest.iter().take_while(|byte| byte.is_ascii_alphanumeric() || b"-_:@.".contains(byte)).count();
+    match rest[name..].trim_ascii_start() {
+        [b'=', ..] => name > 0,
+        [b'>' | b'/', ..] => name == 0,
+        _ => false,
+    }
 }
 
 /// A page's body as the reader found it.
@@ -109,6 +123,8 @@ pub struct RawPage<'a> {
     pub title: Option<Cow<'a, str>>,
     /// The value of the field that the keep policy asks for.
     pub rank_value: Option<f64>,
+    /// What that field has instead, if it is not understood.
+    pub rank_unread: Option<Cow<'a, str>>,
     /// The charset that the server named.
     pub charset: Option<Cow<'a, str>>,
     /// Which capture of a crawl it is.
@@ -136,6 +152,7 @@ impl<'a> RawPage<'a> {
             url: None,
             title: None,
             rank_value: None,
+            rank_unread: None,
             charset: None,
             capture: None,
             body,
@@ -180,6 +197,7 @@ impl<'a> RawPage<'a> {
             url: own(self.url),
             title: own(self.title),
             rank_value: self.rank_value,
+            rank_unread: own(self.rank_unread),
             charset: own(self.charset),
             capture: self.capture,
             body: match self.body {
@@ -262,6 +280,44 @@ impl Kind {
             Kind::Contained => "contained",
             Kind::Short => "short",
             Kind::Empty => "empty",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn markup_begins_with_an_element_not_with_a_word_in_angle_brackets() {
+        for markup in [
+            "<!DOCTYPE html>",
+            "\u{feff}\n <HTML>",
+            "<html amp lang=en>",
+            "<?xml version=\"1.0\"?>",
+            "<!-- x -->",
+            "<div class=\"a\">x",
+            "<p>One",
+            "<P\nALIGN = center>One",
+            "<p >One",
+            "<meta charset=utf-8>",
+            "<body/>",
+            "<title",
+        ] {
+            assert!(looks_like_html(markup.as_bytes()), "{markup}");
+        }
+        for text in [
+            "<Metal Traders Ltd> said",
+            "<Head of state> resigns",
+            "<Table for two>",
+            "<title deeds and more",
+            "<Divers> found",
+            "<P & L account>",
+            "Once <p>",
+            "< p>",
+            "",
+        ] {
+            assert!(!looks_like_html(text.as_bytes()), "{text}");
         }
     }
 }

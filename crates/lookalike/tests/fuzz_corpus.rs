@@ -25,8 +25,10 @@ fn readers_survive_their_corpus_and_find_pages_in_it() {
         ("warc", "warc"),
         ("arc", "arc"),
         ("jsonl", "jsonl"),
+        ("json", "json"),
         ("csv", "csv"),
         ("parquet", "parquet"),
+        ("arrow", "arrow"),
         ("tagged", "trec"),
         ("tagged", "reuters"),
         ("tagged", "mediawiki"),
@@ -63,7 +65,7 @@ fn segments_survive_their_corpus_and_whole_ones_find_rows() {
 /// Whatever a file is said to be, it is read to its end.
 #[test]
 fn every_reader_survives_the_files_of_all_others() {
-    for target in ["warc", "arc", "jsonl", "csv", "parquet", "tagged", "html", "http"] {
+    for target in ["warc", "arc", "jsonl", "json", "csv", "parquet", "arrow", "tagged", "html", "http"] {
         for format in Format::all() {
             reader(target, format.name());
         }

@@ -107,6 +107,11 @@ pub fn decompressed(path: &Path) -> Vec<u8> {
     let file = File::open(path).unwrap();
     match path.extension().and_then(|extension| extension.to_str()) {
         Some("gz") => std::io::Read::read_to_end(&mut flate2::read::MultiGzDecoder::new(file), &mut bytes).unwrap(),
+        Some("bz2") => std::io::Read::read_to_end(&mut bzip2::read::MultiBzDecoder::new(file), &mut bytes).unwrap(),
+        Some("xz") => {
+            let mut reader = liblzma::read::XzDecoder::new_multi_decoder(file);
+            std::io::Read::read_to_end(&mut reader, &mut bytes).unwrap()
+        }
         Some("zst") => std::io::Read::read_to_end(&mut zstd::Decoder::new(file).unwrap(), &mut bytes).unwrap(),
         _ => std::io::Read::read_to_end(&mut { file }, &mut bytes).unwrap(),
     };

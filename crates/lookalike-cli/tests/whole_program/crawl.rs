@@ -88,6 +88,16 @@ fn packings(directory: &Path) -> Vec<PathBuf> {
     };
     let members = |pack: &dyn Fn(&[u8]) -> Vec<u8>| records.iter().flat_map(|record| pack(record)).collect::<Vec<u8>>();
     let zstd = |bytes: &[u8]| zstd::encode_all(bytes, 3).unwrap();
+    let bzip2 = |bytes: &[u8]| {
+        let mut encoder = bzip2::write::BzEncoder::new(Vec::new(), bzip2::Compression::best());
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
+    let xz = |bytes: &[u8]| {
+        let mut encoder = liblzma::write::XzEncoder::new(Vec::new(), 6);
+        encoder.write_all(bytes).unwrap();
+        encoder.finish().unwrap()
+    };
     // Blocks that end in the middle of records, as bgzip and pigz cut them.
     let blocks = records.concat().chunks(777).flat_map(gzip).collect();
     // Members of two records each, behind one of one.
@@ -103,6 +113,10 @@ fn packings(directory: &Path) -> Vec<PathBuf> {
         write("single.warc.zst", zstd(&records.concat())),
         write("dictionary.warc.zst", with_dictionary(&records, false)),
         write("packed-dictionary.warc.zst", with_dictionary(&records, true)),
+        write("single.warc.bz2", bzip2(&records.concat())),
+        write("members.warc.bz2", members(&bzip2)),
+        write("single.warc.xz", xz(&records.concat())),
+        write("members.warc.xz", members(&xz)),
     ]
 }
 

@@ -106,7 +106,9 @@ fn completions_and_manual_come_from_the_same_source() {
     }
     // Values, too, of lists and of forms.
     let bash = help(&["completions", "bash"]);
-    for values in ["first longest newest shortest-url max:FIELD", "minhash shingle projection", "jsonl parquet csv"] {
+    for values in
+        ["first longest newest shortest-url max:FIELD", "minhash shingle projection", "jsonl json parquet arrow csv"]
+    {
         assert!(bash.contains(values), "{values}");
     }
     assert!(help(&["man"]).contains("lookalike\\-dedup(1)"));

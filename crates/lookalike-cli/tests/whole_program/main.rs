@@ -11,6 +11,7 @@ mod evaluate;
 mod formats;
 mod help;
 mod index;
+mod inputs;
 mod methods;
 mod old_files;
 mod papers;

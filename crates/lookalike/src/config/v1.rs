@@ -180,6 +180,7 @@ impl ConfigV1 {
                 fields: self.fields.clone(),
                 captures: self.captures.clone(),
                 max_page_bytes: self.max_page_bytes,
+                ..ReadConfig::default()
             },
             content: ContentConfig {
                 scope: self.content,

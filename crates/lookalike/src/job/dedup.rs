@@ -197,6 +197,7 @@ impl Run<'_> {
             other_records: &sketched.other_records,
             scopes: &sketched.scopes,
             skipped: &sketched.skipped,
+            unread_ranks: sketched.unread_ranks.as_ref(),
             source_count: corpus.sources.len() as u64,
             source_bytes,
             earlier: None,

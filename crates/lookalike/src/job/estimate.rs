@@ -70,7 +70,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         return Err(Error::conflict("dry_run", reason));
     }
     let plan = config.plan();
-    let sources = discover(&options.inputs, config.read.format, &options.output, None)?;
+    let sources = discover(&options.inputs, &config.read, &options.output, None)?;
     let corpus = Corpus::new(sources, &config.read);
     let bytes = corpus.bytes();
     let (mut tokens, mut text_bytes, mut features, mut exact) = (0u64, 0u64, 0u64, true);

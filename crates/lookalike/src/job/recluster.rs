@@ -156,7 +156,7 @@ fn cluster_again(
 
     let StoredPages { mut pages, first, ids, .. } = loaded;
     pages.rank_keys = rank_keys(corpus, run.config, &pages, run.options.threads)?;
-    run.check_policy(&pages)?;
+    run.check_policy(&pages, None)?;
     let ranks = run.ranks(corpus, &pages)?;
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page]);
@@ -191,6 +191,7 @@ fn cluster_again(
         other_records: &stored.other_records,
         scopes: &stored.compared,
         skipped: &skipped,
+        unread_ranks: None,
         source_count: stored.sources,
         source_bytes: stored.source_bytes,
         earlier: Some(Earlier {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result, SkippedRecord};
 use crate::page::{RawPage, SourceId};
 use crate::parallel::in_order;
+use crate::read::chosen::Chosen;
 use crate::read::fields::{FieldNames, Fields, RankField};
 use crate::read::scan::Scan;
 use crate::read::split::buffer::BufferPool;
@@ -42,8 +43,12 @@ pub struct Corpus {
     pub ignored_files: u64,
     /// Results of earlier runs in the directories that were named; they are not read unless they are named themselves.
     pub results_not_read: Vec<String>,
+    /// Files that patterns leave out.
+    pub left_out_files: u64,
     /// Files that could not be looked at, or are in no format that is read.
     pub problems: Vec<SkippedRecord>,
+    /// Which pages take part, if not all.
+    pub(crate) chosen: Option<Chosen>,
     /// Which field is what.
     pub(crate) names: FieldNames,
     fields: Fields,
@@ -63,19 +68,22 @@ impl Corpus {
     /// When an input does not exist, is in no known format, or cannot be read.
     pub fn open(inputs: &[impl AsRef<str>], config: &ReadConfig) -> Result<Corpus> {
         let inputs: Vec<String> = inputs.iter().map(|input| input.as_ref().to_owned()).collect();
-        Ok(Corpus::new(discover(&inputs, config.format, Path::new(""), None)?, config))
+        Ok(Corpus::new(discover(&inputs, config, Path::new(""), None)?, config))
     }
 
     /// The pages of known sources.
     #[must_use]
     pub(crate) fn new(sources: impl Into<Sources>, config: &ReadConfig) -> Corpus {
-        let Sources { list, ignored, results, problems } = sources.into();
+        let Sources { list, ignored, results, left_out, mut problems } = sources.into();
+        let chosen = Chosen::new(config, &list, &mut problems);
         Corpus {
             sources: list,
             ignored_files: ignored,
             results_not_read: results,
+            left_out_files: left_out,
             problems,
-            names: FieldNames::new(&config.fields, RankField::None),
+            chosen,
+            names: FieldNames::new(&config.fields, RankField::None).reading_as(config.read_as),
             fields: config.fields.clone(),
             captures: config.captures.clone(),
             max_page_bytes: config.max_page_bytes,
@@ -87,7 +95,7 @@ impl Corpus {
     /// Also reads the field that pages are ranked by.
     #[must_use]
     pub(crate) fn ranked_by(mut self, rank: RankField<'_>) -> Corpus {
-        self.names = FieldNames::new(&self.fields, rank);
+        self.names = FieldNames::new(&self.fields, rank).reading_as(self.names.read_as);
         self
     }
 
@@ -157,10 +165,14 @@ impl Corpus {
                     self.results_not_read[0]
                 )
             }
+            (None, 0, _) if self.left_out_files > 0 => {
+                format!(": `include` and `exclude` leave out all {} files", self.left_out_files)
+            }
             (None, 0, 0) => ": there are no files to read".to_owned(),
             (None, 0, ignored) => {
                 format!(": {ignored} files are there, none of a format that is read ({})", Format::list())
             }
+            (None, ..) if self.chosen.is_some() => ": none of the pages was chosen".to_owned(),
             (None, ..) => ": the files hold no records".to_owned(),
         };
         Error::NoPages { inputs: inputs.join(", "), hint }
@@ -169,6 +181,18 @@ impl Corpus {
 
 /// What readers need.
 impl Corpus {
+    /// If some pages were chosen, a corpus of all pages of a source.
+    pub(crate) fn with_all_pages(&self, source: SourceId) -> Option<Corpus> {
+        self.chosen.as_ref()?;
+        let config = ReadConfig {
+            fields: self.fields.clone(),
+            captures: self.captures.clone(),
+            max_page_bytes: self.max_page_bytes,
+            ..ReadConfig::default()
+        };
+        Some(Corpus::new(vec![self.source(source).clone()], &config))
+    }
+
     pub(super) fn file(&self, source: &Source) -> std::io::Result<SourceFile<'_>> {
         source.location.open_counted(&self.bytes_read)
     }

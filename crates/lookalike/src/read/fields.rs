@@ -3,8 +3,16 @@
 //! In: the names a person gave, or none. Out: for a field's name its role, with the usual names
 //! tried in a fixed order; and the value of the field that a keep policy ranks by.
 
-use chrono::{Days, NaiveDate};
+mod date;
+
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
+
+use crate::error::SkipKind;
+use crate::names::named;
+use crate::page::Markup;
+use crate::read::format::reader::Problem;
 
 const ID_FIELDS: &[&str] = &["id"];
 const TEXT_FIELDS: &[&str] = &["text", "content", "html", "body"];
@@ -18,7 +26,7 @@ const DATE_FIELDS: &[&str] =
 pub struct Fields {
     /// Field with the page's id.
     pub id: Option<String>,
-    /// Field with the text or markup.
+    /// Field with the text or markup; several, with commas between them, make one text.
     pub text: Option<String>,
     /// Field with the URL.
     pub url: Option<String>,
@@ -52,13 +60,75 @@ pub enum Role {
     Rank,
 }
 
-/// Names for every role, in order of preference.
+named! {
+    /// How bodies are read, whatever they look like.
+    pub enum ReadAs {
+        /// Plain text: what looks like a tag is text.
+        Text = "text",
+        /// HTML: tags are not text.
+        Html = "html",
+    }
+}
+
+impl ReadAs {
+    /// The markup that it stands for.
+    #[must_use]
+    pub(crate) fn markup(self) -> Markup {
+        match self {
+            ReadAs::Text => Markup::Text,
+            ReadAs::Html => Markup::Html,
+        }
+    }
+}
+
+/// Names for every role, in order of preference. A name with dots also leads into objects, `doc.body` to the field `body`
+/// of the field `doc`; a field that is called so itself comes first. Several texts, with commas between their names, are
+/// one text.
 #[derive(Debug, Clone)]
 pub struct FieldNames {
-    names: Vec<(Role, Vec<String>)>,
+    /// What is looked for: a role, and for several texts which of them.
+    slots: Vec<Role>,
+    names: Vec<Name>,
+    top: Vec<NameLeft>,
     /// Whether the ranking field is a date.
     pub rank_is_date: bool,
+    /// How all bodies are read.
+    pub(crate) read_as: Option<ReadAs>,
 }
+
+#[derive(Debug, Clone)]
+struct Name {
+    slot: usize,
+    /// Among the names of the slot; 0 is best.
+    order: usize,
+    path: String,
+}
+
+/// A name that is looked for, from the object on that has been reached.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NameLeft {
+    name: usize,
+    /// Bytes of the name that led here.
+    from: usize,
+}
+
+/// How good a field is for what it was found for; the least is best.
+pub(crate) type Preference = (usize, usize);
+
+/// Where a name leads.
+pub(crate) enum Leads {
+    /// To this field.
+    Here {
+        /// What the field is taken for.
+        slot: usize,
+        preference: Preference,
+    },
+    /// Into this field, if it is an object.
+    Below(NameLeft),
+}
+
+/// Fields that messages list.
+const LISTED_FIELDS: usize = 20;
 
 impl FieldNames {
     /// The names for a run.
@@ -73,50 +143,100 @@ impl FieldNames {
             RankField::Number(field) => vec![field.to_owned()],
             RankField::None => Vec::new(),
         };
+        let texts = match &fields.text {
+            Some(given) => given.split(',').map(|name| vec![name.trim().to_owned()]).collect(),
+            None => vec![names(&None, TEXT_FIELDS)],
+        };
+        let mut slots: Vec<(Role, Vec<String>)> = texts.into_iter().map(|names| (Role::Text, names)).collect();
+        slots.extend([
+            (Role::Id, names(&fields.id, ID_FIELDS)),
+            (Role::Url, names(&fields.url, URL_FIELDS)),
+            (Role::Title, names(&None, TITLE_FIELDS)),
+            (Role::Rank, rank_names),
+        ]);
+        let mut all = Vec::new();
+        for (slot, (_, names)) in slots.iter().enumerate() {
+            all.extend(names.iter().enumerate().map(|(order, path)| Name { slot, order, path: path.clone() }));
+        }
         FieldNames {
-            names: vec![
-                (Role::Text, names(&fields.text, TEXT_FIELDS)),
-                (Role::Id, names(&fields.id, ID_FIELDS)),
-                (Role::Url, names(&fields.url, URL_FIELDS)),
-                (Role::Title, names(&None, TITLE_FIELDS)),
-                (Role::Rank, rank_names),
-            ],
+            slots: slots.into_iter().map(|(role, _)| role).collect(),
+            top: (0..all.len()).map(|name| NameLeft { name, from: 0 }).collect(),
+            names: all,
             rank_is_date: rank == RankField::Date,
+            read_as: None,
         }
     }
 
-    /// The roles of the field `name`, each with its preference: 0 is best.
-    pub fn roles<'a>(&'a self, name: &'a str) -> impl Iterator<Item = (Role, usize)> + 'a {
-        self.names
-            .iter()
-            .filter_map(move |(role, names)| names.iter().position(|known| known == name).map(|at| (*role, at)))
+    /// The same, for bodies that are read in one way.
+    #[must_use]
+    pub(crate) fn reading_as(self, read_as: Option<ReadAs>) -> FieldNames {
+        FieldNames { read_as, ..self }
+    }
+
+    /// All names, for the fields of a record.
+    pub(crate) fn top(&self) -> &[NameLeft] {
+        &self.top
+    }
+
+    /// What is looked for.
+    pub(crate) fn slots(&self) -> &[Role] {
+        &self.slots
+    }
+
+    /// Where a name leads at a field.
+    pub(crate) fn leads(&self, left: NameLeft, field: &str) -> Option<Leads> {
+        let Name { slot, order, path } = &self.names[left.name];
+        let rest = path[left.from..].strip_prefix(field)?;
+        if rest.is_empty() {
+            return Some(Leads::Here { slot: *slot, preference: (*order, left.from) });
+        }
+        let below = rest.strip_prefix('.').filter(|below| !below.is_empty())?;
+        Some(Leads::Below(NameLeft { name: left.name, from: path.len() - below.len() }))
     }
 
     /// The names tried for `role`, for messages.
     #[must_use]
     pub fn tried(&self, role: Role) -> String {
-        self.names.iter().find(|row| row.0 == role).map_or(String::new(), |row| row.1.join(", "))
+        let names = self.names.iter().filter(|name| self.slots[name.slot] == role);
+        names.map(|name| name.path.as_str()).collect::<Vec<_>>().join(", ")
+    }
+
+    /// Says that a record has no text although it has these fields.
+    pub(crate) fn no_text(&self, what: &str, there: &[String]) -> Problem {
+        let tried = self.tried(Role::Text);
+        let none = if self.names.iter().filter(|name| self.slots[name.slot] == Role::Text).count() == 1 {
+            format!("there is no {what} {tried}")
+        } else {
+            format!("none of the {what}s {tried} is there")
+        };
+        let mut listed = there.iter().take(LISTED_FIELDS).map(String::as_str).collect::<Vec<_>>().join(", ");
+        if there.len() > LISTED_FIELDS {
+            listed.push_str(&format!(" and {} more", there.len() - LISTED_FIELDS));
+        }
+        let only = if there.is_empty() { ", nor any other".to_owned() } else { format!("; there are {listed}") };
+        (SkipKind::MissingField, format!("no text: {none}{only} (use `text_field`)"))
     }
 
     /// The field that the keep policy ranks by.
     #[must_use]
     pub fn rank_field(&self) -> Option<&str> {
-        self.names.iter().find(|row| row.0 == Role::Rank)?.1.first().map(String::as_str)
+        self.names.iter().find(|name| self.slots[name.slot] == Role::Rank).map(|name| name.path.as_str())
     }
 
-    /// The columns of a table by role: for each role the best one there is.
+    /// The columns of a table: for whatever is looked for the best one there is.
     #[must_use]
     pub fn columns(&self, header: &[String]) -> Columns {
-        let mut best = [None::<(usize, usize)>; 5];
+        let mut best = vec![None::<(usize, Preference)>; self.slots.len()];
         for (column, name) in header.iter().enumerate() {
-            for (role, preference) in self.roles(name) {
-                let slot = &mut best[role as usize];
-                if slot.is_none_or(|(_, known)| preference < known) {
-                    *slot = Some((column, preference));
+            for &left in &self.top {
+                let Some(Leads::Here { slot, preference }) = self.leads(left, name) else { continue };
+                if best[slot].is_none_or(|(_, known)| preference < known) {
+                    best[slot] = Some((column, preference));
                 }
             }
         }
-        Columns(best.map(|slot| slot.map(|(column, _)| column)))
+        let found = self.slots.iter().zip(best);
+        Columns(found.filter_map(|(&role, slot)| Some((role, slot?.0))).collect())
     }
 
     /// A ranking value in a field of text.
@@ -124,19 +244,41 @@ impl FieldNames {
     pub fn rank_value(&self, text: &str) -> Option<f64> {
         let text = text.trim();
         let number = text.parse::<f64>().ok().filter(|value| value.is_finite());
-        if self.rank_is_date { parse_date(text).or(number.map(unix_seconds)) } else { number }
+        if self.rank_is_date { date::parse(text).or(number.map(unix_seconds)) } else { number }
+    }
+
+    /// The same, with what could not be understood.
+    pub(crate) fn ranked<'a>(&self, text: Option<Cow<'a, str>>) -> Ranked<'a> {
+        let Some(text) = text.filter(|text| !text.trim_ascii().is_empty()) else { return Ranked::default() };
+        match self.rank_value(&text) {
+            Some(value) => Ranked { value: Some(value), unread: None },
+            None => Ranked { value: None, unread: Some(text) },
+        }
     }
 }
 
-/// The column of each role.
-#[derive(Debug, Clone, Copy)]
-pub struct Columns([Option<usize>; 5]);
+/// What a field says of a page's rank.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Ranked<'a> {
+    pub(crate) value: Option<f64>,
+    /// What is there instead of a value.
+    pub(crate) unread: Option<Cow<'a, str>>,
+}
+
+/// The columns that have a role.
+#[derive(Debug, Clone)]
+pub struct Columns(Vec<(Role, usize)>);
 
 impl Columns {
     /// The column that has this role.
     #[must_use]
     pub fn of(&self, role: Role) -> Option<usize> {
-        self.0[role as usize]
+        self.all(role).next()
+    }
+
+    /// The columns that have this role, in the order in which they were named.
+    pub fn all(&self, role: Role) -> impl Iterator<Item = usize> + '_ {
+        self.0.iter().filter(move |column| column.0 == role).map(|column| column.1)
     }
 }
 
@@ -147,41 +289,6 @@ fn unix_seconds(mut stamp: f64) -> f64 {
         stamp /= 1000.0;
     }
     stamp
-}
-
-/// Seconds since 1970 for dates such as `2024-05-17`, `2024-05-17T08:09:10Z`, `20240517080910`,
-/// `2024-05-17 08:09:10.5+02:00`.
-fn parse_date(text: &str) -> Option<f64> {
-    let digits = |range: std::ops::Range<usize>, from: &str| from.get(range)?.parse::<i64>().ok();
-    let compact = matches!(text.len(), 8 | 14) && text.bytes().all(|b| b.is_ascii_digit());
-    let (year, month, day, rest) = if compact {
-        (digits(0..4, text)?, digits(4..6, text)?, digits(6..8, text)?, None)
-    } else {
-        if text.get(4..5) != Some("-") || text.get(7..8) != Some("-") {
-            return None;
-        }
-        (digits(0..4, text)?, digits(5..7, text)?, digits(8..10, text)?, text.get(11..).filter(|rest| !rest.is_empty()))
-    };
-    // Some write the 31st of any month: that many days behind the first.
-    let month = NaiveDate::from_ymd_opt(i32::try_from(year).ok()?, u32::try_from(month).ok()?, 1)?;
-    let day = u64::try_from(day).ok().filter(|day| (1..=31).contains(day))?;
-    let date = month.checked_add_days(Days::new(day - 1))?;
-    let mut seconds = date.signed_duration_since(NaiveDate::default()).num_days() as f64 * 86_400.0;
-    if compact && text.len() == 14 {
-        seconds += (digits(8..10, text)? * 3600 + digits(10..12, text)? * 60 + digits(12..14, text)?) as f64;
-    } else if let (false, Some(time)) = (compact, rest) {
-        let zone_at = time.find(['Z', 'z', '+', '-']).unwrap_or(time.len());
-        let (clock, zone) = time.split_at(zone_at);
-        for (part, unit) in clock.trim().split(':').zip([3600.0, 60.0, 1.0]) {
-            seconds += part.parse::<f64>().ok()? * unit;
-        }
-        if let Some(sign) = zone.chars().next().filter(|c| "+-".contains(*c)) {
-            let zone = zone[1..].replace(':', "");
-            let offset = (digits(0..2, &zone)? * 3600 + digits(2..4, &zone).unwrap_or(0) * 60) as f64;
-            seconds -= if sign == '+' { offset } else { -offset };
-        }
-    }
-    Some(seconds)
 }
 
 #[cfg(test)]
@@ -200,30 +307,21 @@ mod tests {
             FieldNames::new(&Fields { text: Some("x".to_owned()), ..Fields::default() }, RankField::Number("x"));
         assert_eq!(given.columns(&header).of(Role::Text), Some(4));
         assert_eq!(given.columns(&header).of(Role::Rank), Some(4));
+        let several = Fields { text: Some("x, body,nowhere".to_owned()), ..Fields::default() };
+        let several = FieldNames::new(&several, RankField::None).columns(&header);
+        assert_eq!(several.all(Role::Text).collect::<Vec<_>>(), [4, 0]);
     }
 
     #[test]
-    fn dates_of_every_shape_are_ordered_by_time() {
-        let names = FieldNames::new(&Fields::default(), RankField::Date);
-        let ordered = [
-            "1969-12-31",
-            "1999-12-31T23:59:59Z",
-            "2000-02-29",
-            "2024-05-17T08:00:00+02:00",
-            "20240517070000",
-            "2024-05-17T08:09:10.5Z",
-            "2024-05-17 08:09:11",
-            "20240518",
-            "1800000000",
-            "1800000001000",
-        ];
-        let values: Vec<f64> = ordered.iter().map(|text| names.rank_value(text).unwrap()).collect();
-        assert!(values.is_sorted_by(|a, b| a < b), "{values:?}");
-        assert_eq!(names.rank_value("1970-01-02"), Some(86_400.0));
-        assert_eq!(names.rank_value("2023-02-31"), names.rank_value("2023-03-03"));
-        assert_eq!(names.rank_value("0000-01-01"), Some(-62_167_219_200.0));
-        assert_eq!(names.rank_value("yesterday"), None);
-        assert_eq!(names.rank_value("2023-13-01"), None);
-        assert_eq!(names.rank_value("2023-12-32"), None);
+    fn what_is_there_is_listed_where_the_text_is_not() {
+        let names = FieldNames::new(&Fields::default(), RankField::None);
+        let there: Vec<String> = (0..22).map(|n| format!("f{n}")).collect();
+        let (kind, reason) = names.no_text("field", &there[..2]);
+        assert_eq!(kind, SkipKind::MissingField);
+        assert_eq!(
+            reason,
+            "no text: none of the fields text, content, html, body is there; there are f0, f1 (use `text_field`)"
+        );
+        assert!(names.no_text("field", &there).1.contains("f19 and 2 more"));
     }
 }

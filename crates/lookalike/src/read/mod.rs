@@ -8,6 +8,7 @@
 //! `source/`: arguments → sources. `split/`: sources → batches of whole records. `format/`: one file per format.
 //! `crawl/`: what web archives of either format have in common.
 
+mod chosen;
 mod corpus;
 pub(crate) mod crawl;
 pub mod fields;
@@ -17,18 +18,22 @@ mod source;
 mod split;
 mod wanted;
 
+pub use chosen::ChosenCaptures;
 pub use corpus::Corpus;
 pub use crawl::capture::{CaptureFilter, MimeTypes, Statuses};
 pub(crate) use crawl::capture::{NEAR_PROFILE, record_names};
 pub(crate) use crawl::http::{head_length, response_body_bytes};
 pub(crate) use crawl::revisits::Captures;
 pub use format::Format;
+pub(crate) use format::arrow::ArrowStream;
+pub(crate) use format::json::Frame;
 pub(crate) use format::parquet::{guarded, open_file as open_parquet};
 pub(crate) use format::reader::{Input, Keeping};
 pub(crate) use format::warc::head as warc_head;
 pub use scan::{Scan, Scanned};
 pub use source::compression;
 pub(crate) use source::file::{Chunks, SourceFile};
+use source::patterns;
 pub(crate) use source::plain;
 pub use source::{STDIN, Source, Sources, discover, known_source};
 pub(crate) use split::batch::Batch;
@@ -40,7 +45,7 @@ pub use wanted::{Wanted, WantedRecord};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use fields::Fields;
+use fields::{Fields, ReadAs};
 
 /// What is read, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -55,6 +60,21 @@ pub struct ReadConfig {
     pub captures: CaptureFilter,
     /// Records larger than this are skipped and counted.
     pub max_page_bytes: u64,
+    /// Read every page as text, or as HTML; without it, its type and its first tag decide.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub read_as: Option<ReadAs>,
+    /// Patterns of the files that are read, by their paths below the input; without any, all are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub include: Vec<String>,
+    /// Patterns of files that are not read.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub exclude: Vec<String>,
+    /// The share of the pages that take part, chosen by their ids.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub sample: Option<f64>,
+    /// The captures of web archives that take part.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cdxj: Option<ChosenCaptures>,
 }
 
 impl Default for ReadConfig {
@@ -64,11 +84,22 @@ impl Default for ReadConfig {
             fields: Fields::default(),
             captures: CaptureFilter::default(),
             max_page_bytes: 64 << 20,
+            read_as: None,
+            include: Vec::new(),
+            exclude: Vec::new(),
+            sample: None,
+            cdxj: None,
         }
     }
 }
 
 impl ReadConfig {
+    /// The same without patterns: those are for the input, not for what it is held against.
+    #[must_use]
+    pub(crate) fn of_all_files(&self) -> ReadConfig {
+        ReadConfig { include: Vec::new(), exclude: Vec::new(), ..self.clone() }
+    }
+
     /// Refuses values that cannot work.
     ///
     /// # Errors
@@ -77,6 +108,14 @@ impl ReadConfig {
         if self.max_page_bytes < 1024 {
             return Err(Error::invalid("max_page", self.max_page_bytes, "must be at least 1 KiB"));
         }
+        if let Some(share) = self.sample.filter(|share| !(*share > 0.0 && *share <= 1.0)) {
+            return Err(Error::invalid("sample", share, "must be above 0 and at most 1, for example 0.1"));
+        }
+        if let Some(text) = self.fields.text.as_ref().filter(|text| text.split(',').any(|name| name.trim().is_empty()))
+        {
+            return Err(Error::invalid("text_field", text, "names a field that has no name"));
+        }
+        patterns::check(self)?;
         Ok(())
     }
 }

@@ -37,7 +37,7 @@ use crate::verify::Verified;
 use sinks::SinkContext;
 pub(crate) use sinks::result_files;
 use skipped::Skipped;
-use summary::{Capped, FilterReport, SizeFilterReport, SourceFile, Summary, TableReport, Thresholds};
+use summary::{Capped, FilterReport, SizeFilterReport, SourceFile, Summary, TableReport, Thresholds, UnreadRanks};
 
 /// Everything that a run found.
 pub struct Findings<'a> {
@@ -79,6 +79,8 @@ pub struct Findings<'a> {
     pub scopes: &'a BTreeMap<String, u64>,
     /// Records that could not be used.
     pub skipped: &'a Skipped,
+    /// Pages whose rank could not be read.
+    pub unread_ranks: Option<&'a UnreadRanks>,
     /// Sources, also those without pages.
     pub source_count: u64,
     /// Their size on disk.

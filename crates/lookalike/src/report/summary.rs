@@ -21,6 +21,20 @@ pub const FORMAT_VERSION: u32 = 2;
 /// Capped buckets and large clusters that are listed; the rest is counted.
 const LISTED: usize = 20;
 
+/// Pages that have something in the field that pages are ranked by, but neither a date nor a number.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct UnreadRanks {
+    /// How many there are.
+    pub pages: u64,
+    /// What the first of them has there.
+    pub first: String,
+}
+
+impl UnreadRanks {
+    /// Of what is there, so much is shown.
+    pub(crate) const MOST_CHARS: usize = 80;
+}
+
 /// The whole summary.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
@@ -69,6 +83,9 @@ pub struct Summary {
     pub kinds: BTreeMap<&'static str, u64>,
     /// Different token sequences (every empty page counts).
     pub identity_sets: u64,
+    /// Pages whose date, or number, for the keep policy could not be read: they come behind all others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unread_ranks: Option<UnreadRanks>,
     /// Pages that got another id because theirs was taken.
     pub repeated_ids: u64,
     /// Files with the examples that matching started from.
@@ -289,6 +306,7 @@ impl Summary {
             dropped,
             kinds,
             identity_sets: findings.sets.count as u64 - (pages.len() as u64 - pages.page_count()),
+            unread_ranks: findings.unread_ranks.cloned(),
             repeated_ids: findings.repeated_ids,
             against: findings.against.map(|(path, names)| AgainstReport {
                 path: path.to_string_lossy().into_owned(),

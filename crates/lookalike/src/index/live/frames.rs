@@ -55,7 +55,7 @@ impl IndexConfig {
         if pages.content.scope != Scope::Story || pages.content.frames.is_some() {
             return Ok(());
         }
-        let corpus = Corpus::new(discover(inputs, self.read.format, directory, None)?, &self.read);
+        let corpus = Corpus::new(discover(inputs, &self.read, directory, None)?, &self.read);
         observer.start(Stage::Count, corpus.bytes());
         let frames = corpus_stats::learn_frames(pages.content.text_options(), &[&corpus], threads, observer)?;
         observer.finish(Stage::Count);

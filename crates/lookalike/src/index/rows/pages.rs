@@ -99,7 +99,7 @@ pub fn for_each(
     observer: &dyn Observer,
     visit: &mut dyn FnMut(&Id, u64, StoredPage) -> Result<()>,
 ) -> Result<FingerprintedPages> {
-    let corpus = Corpus::new(discover(inputs, config.read.format, index, None)?, &config.read);
+    let corpus = Corpus::new(discover(inputs, &config.read, index, None)?, &config.read);
     let plan = config.plan();
     let mut done = FingerprintedPages::default();
     for problem in &corpus.problems {

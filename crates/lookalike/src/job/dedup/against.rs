@@ -96,7 +96,7 @@ impl Against {
     /// Pages that nobody has looked at yet.
     fn open_files(path: &Path, config: &Config, work: &Path) -> Result<Against> {
         let given = path.to_string_lossy().into_owned();
-        let found = discover(&[given], config.read.format, Path::new(""), Some(work));
+        let found = discover(&[given], &config.read.of_all_files(), Path::new(""), Some(work));
         let sources = found.map_err(|error| {
             let expected = format!("is neither a result of lookalike dedup, nor an index, nor files of pages: {error}");
             Error::invalid("against", path.display(), expected)

@@ -50,6 +50,12 @@ impl Assembler<'_> {
         self.captures.extend(batch.captures.iter().map(|&(row, capture)| (row.from_start(start), capture)));
         add_counts(&mut table.other_records, &batch.other_records);
         add_counts(&mut table.scopes, &batch.scopes);
+        if let Some(unread) = batch.unread_ranks.take() {
+            match &mut table.unread_ranks {
+                Some(known) => known.pages += unread.pages,
+                none => *none = Some(unread),
+            }
+        }
         let mut strings = batch.strings.as_str();
         let mut take = |bytes: usize| {
             let (text, rest) = strings.split_at(bytes);

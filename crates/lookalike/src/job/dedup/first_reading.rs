@@ -23,6 +23,7 @@ use crate::plan::Plan;
 use crate::read::{Captures, Corpus, NotAPage, Unit, UnitEnd};
 use crate::report::files;
 use crate::report::skipped::{Skipped, SkippedLog};
+use crate::report::summary::UnreadRanks;
 use crate::sketch::page_sets::PageSets;
 use crate::sketcher::Sketcher;
 use crate::spill::Spill;
@@ -49,6 +50,8 @@ pub(super) struct Sketched {
     pub(super) against_names: HashMap<PageId, String>,
     /// Records that could not be used.
     pub(super) skipped: Skipped,
+    /// Pages whose rank could not be read.
+    pub(super) unread_ranks: Option<UnreadRanks>,
     /// Pages that waited until frames were known, and the plan that knows them.
     pub(super) held: Option<(HeldPages, Plan)>,
 }
@@ -86,7 +89,7 @@ impl Run<'_> {
         if !sketched.pages.all().any(is_page) {
             return Err(corpus.no_pages(&self.options.inputs, &sketched.skipped.examples));
         }
-        self.check_policy(&sketched.pages)?;
+        self.check_policy(&sketched.pages, sketched.unread_ranks.as_ref())?;
         if let Some(against) = self.against {
             sketched.against_names = against.name_pages(corpus, &mut sketched.pages)?;
         }
@@ -120,6 +123,7 @@ impl Run<'_> {
                 repeated_ids: 0,
                 against_names: HashMap::new(),
                 skipped: Skipped::default(),
+                unread_ranks: None,
                 held: None,
             },
             near_rows: Vec::new(),

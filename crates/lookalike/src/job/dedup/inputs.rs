@@ -20,7 +20,7 @@ impl Inputs {
     /// Finds the sources, and opens what they are held against.
     pub(super) fn open(config: &Config, options: &RunOptions, work: &WorkDir) -> Result<Inputs> {
         check_examples(config, options)?;
-        let mut sources = discover(&options.inputs, config.read.format, work.output(), Some(work.path()))?;
+        let mut sources = discover(&options.inputs, &config.read, work.output(), Some(work.path()))?;
         if !options.seeds.is_empty() {
             add_examples(&mut sources, config, options, work)?;
         }
@@ -57,7 +57,7 @@ fn check_examples(config: &Config, options: &RunOptions) -> Result<()> {
 }
 
 fn add_examples(sources: &mut Sources, config: &Config, options: &RunOptions, work: &WorkDir) -> Result<()> {
-    let examples = discover(&options.seeds, config.read.format, work.output(), Some(work.path()))?;
+    let examples = discover(&options.seeds, &config.read.of_all_files(), work.output(), Some(work.path()))?;
     for example in examples.list {
         if let Some(source) = sources.list.iter().find(|source| source.is_same(&example)) {
             let expected = "this file is also an input; a page is either an example or matched with one";

@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::job::dedup::Run;
 use crate::page::PageId;
 use crate::page_table::{BYTES_PER_PAGE, PageTable};
+use crate::report::summary::UnreadRanks;
 
 /// Memory that is not for pages: code, buffers of readers and writers, the report.
 pub(crate) const BASE_BYTES: u64 = 96 << 20;
@@ -47,13 +48,20 @@ impl Run<'_> {
     }
 
     /// A policy that no page has a value for would silently be another one.
-    pub(crate) fn check_policy(&self, pages: &PageTable) -> Result<()> {
+    pub(crate) fn check_policy(&self, pages: &PageTable, unread: Option<&UnreadRanks>) -> Result<()> {
         if pages.rank_keys.is_empty() || pages.rank_keys.iter().any(|key| key.is_finite()) {
             return Ok(());
         }
+        let there = unread.map_or_else(String::new, |unread| format!("; the first one has '{}' there", unread.first));
         Err(match &self.config.groups.keep {
             Keep::Max(field) => {
-                Error::invalid("keep", format!("max:{field}"), format!("no page has a number in the field '{field}'"))
+                let expected = format!("no page has a number in the field '{field}'{there}");
+                Error::invalid("keep", format!("max:{field}"), expected)
+            }
+            Keep::Newest if unread.is_some() => {
+                let expected =
+                    format!("no page has a date that can be read{there}; use `date_field` for another field");
+                Error::invalid("keep", "newest", expected)
             }
             Keep::Newest => {
                 Error::invalid("keep", "newest", "no page has a date in a field of a usual name; use `date_field`")

@@ -11,6 +11,7 @@ use crate::index::IndexReader;
 use crate::names::Named;
 use crate::page::{Capture, PageId, RawPage, SourceId};
 use crate::plan::{ColumnLayout, Decision, Plan};
+use crate::report::summary::UnreadRanks;
 use crate::sketch::page_sets::SetBatch;
 use crate::sketcher::{NO_KEY, PageAbout, Sketcher};
 use crate::text::frames::{FrameLearner, SamplePage};
@@ -34,6 +35,8 @@ pub(super) struct SketchedBatch {
     /// Pages of HTML by the part of them that is compared.
     pub(super) scopes: BTreeMap<String, u64>,
     pub(super) skipped: Vec<SkippedRecord>,
+    /// Pages whose rank could not be read.
+    pub(super) unread_ranks: Option<UnreadRanks>,
     /// Rows that an index has something near to: the nearest id, and the distance.
     pub(super) near_rows: Vec<(PageId, String, u32)>,
     /// Pages that cannot be sketched before frames are known.
@@ -91,6 +94,7 @@ impl SketchedBatch {
             other_records: BTreeMap::new(),
             scopes: BTreeMap::new(),
             skipped: Vec::new(),
+            unread_ranks: None,
             near_rows: Vec::new(),
             held: Vec::new(),
         }
@@ -134,6 +138,10 @@ impl SketchedBatch {
         self.captures.extend(page.capture.map(|capture| (PageId::from_index(self.rows.len()), capture)));
         for text in [page.id.as_deref(), page.url.as_deref(), title] {
             self.strings.push_str(text.unwrap_or_default());
+        }
+        if let Some(value) = &page.rank_unread {
+            let first = || UnreadRanks { pages: 0, first: value.chars().take(UnreadRanks::MOST_CHARS).collect() };
+            self.unread_ranks.get_or_insert_with(first).pages += 1;
         }
         let is_revisit = page.is_revisit();
         BatchRow {

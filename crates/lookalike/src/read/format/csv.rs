@@ -12,10 +12,9 @@ use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
 use memchr::memchr;
 
 use crate::error::{Result, SkipKind, SkippedRecord};
-use crate::page::Markup;
 use crate::read::WantedRecord;
 use crate::read::fields::{Columns, FieldNames, Role};
-use crate::read::format::fielded::{FieldedRecord, emit};
+use crate::read::format::fielded::{FieldedRecord, emit, join};
 use crate::read::format::reader::{Description, Input, Keeping, Likeness, Problem, Reader as FormatReader, text_start};
 use crate::read::split::batch::{BatchSender, Content, Only, Place, Visit, visit_places};
 use crate::read::split::buffer::Buffer;
@@ -306,14 +305,7 @@ impl Header {
             (0..parser.fields()).map(|at| String::from_utf8_lossy(parser.field(at)).trim().to_owned()).collect();
         let columns = names.columns(&header);
         if columns.of(Role::Text).is_none() {
-            return Err((
-                SkipKind::MissingField,
-                format!(
-                    "no text column: none of {} among the columns {} (use `text_field`)",
-                    names.tried(Role::Text),
-                    header.join(", ")
-                ),
-            ));
+            return Err(names.no_text("column", &header));
         }
         Ok(Header { delimiter, columns, names: header })
     }
@@ -404,32 +396,35 @@ impl RecordParser {
         names: &FieldNames,
     ) -> Result<FieldedRecord<'a>, Problem> {
         self.parse(record);
-        let field = |role: Role| -> Result<Option<&str>, Problem> {
-            let Some(column) = header.columns.of(role).filter(|&column| column < self.fields()) else {
-                return Ok(None);
-            };
-            std::str::from_utf8(self.field(column)).map(Some).map_err(|error| {
+        let value = |column: usize| -> Result<&str, Problem> {
+            std::str::from_utf8(self.field(column)).map_err(|error| {
                 (
                     SkipKind::InvalidUtf8,
                     format!("invalid UTF-8 at byte {} of the field '{}'", error.valid_up_to(), header.names[column]),
                 )
             })
         };
-        let text = field(Role::Text)?.ok_or_else(|| {
-            (
+        let is_there = |column: &usize| *column < self.fields();
+        let field = |role: Role| header.columns.of(role).filter(is_there).map(value).transpose();
+        let mut texts = Vec::new();
+        for column in header.columns.all(Role::Text).filter(is_there) {
+            texts.push((Cow::Borrowed(value(column)?), header.names[column] == "html"));
+        }
+        if texts.is_empty() {
+            return Err((
                 SkipKind::MissingField,
                 format!("the record has {} of {} fields and no text", self.fields(), header.names.len()),
-            )
-        })?;
-        let named_html = header.columns.of(Role::Text).is_some_and(|column| header.names[column] == "html");
+            ));
+        }
+        let (text, markup) = join(texts, names.read_as);
         let some = |value: Option<&'a str>| value.map(Cow::Borrowed);
         Ok(FieldedRecord {
             id: some(field(Role::Id)?),
             url: some(field(Role::Url)?),
             title: some(field(Role::Title)?),
-            rank_value: field(Role::Rank)?.and_then(|value| names.rank_value(value)),
-            text: Cow::Borrowed(text),
-            markup: if named_html { Markup::Html } else { Markup::Unknown },
+            rank: names.ranked(some(field(Role::Rank)?)),
+            text,
+            markup,
         })
     }
 }

@@ -3,15 +3,19 @@
 //! A new format is one more file with a `Reader`, and one more line in `FORMATS`.
 
 pub(super) mod arc;
+pub(super) mod arrow;
 pub(super) mod csv;
 pub(super) mod documents;
 pub(super) mod fielded;
+pub(super) mod json;
+mod json_object;
 pub(super) mod jsonl;
 pub(super) mod mediawiki;
 pub(super) mod page_file;
 pub(super) mod parquet;
 pub(super) mod reader;
 pub(super) mod reuters;
+mod rows;
 pub(super) mod tagged;
 pub(super) mod trec;
 pub(super) mod warc;
@@ -26,7 +30,9 @@ use reader::{FileParser, Members, Reader};
 /// All of them, in the order in which they are listed.
 const FORMATS: &[Format] = &[
     Format::JSONL,
+    Format::JSON,
     Format::PARQUET,
+    Format(&arrow::Arrow),
     Format(&csv::Csv),
     Format(&csv::Tsv),
     Format::WARC,
@@ -53,6 +59,8 @@ pub struct Format(&'static dyn Reader);
 impl Format {
     /// A JSON object per line.
     pub const JSONL: Format = Format(&jsonl::Jsonl);
+    /// One JSON array, or objects over several lines.
+    pub const JSON: Format = Format(&json::Json);
     /// Apache Parquet.
     pub const PARQUET: Format = Format(&parquet::Parquet);
     /// Web archive, WARC.
@@ -86,7 +94,7 @@ impl Format {
     /// The names of all formats, for messages.
     #[must_use]
     pub fn list() -> String {
-        names() + " (each plain, gzip or zstd; Parquet as it is)"
+        names() + " (each plain, or packed with gzip, zstd, bzip2 or xz; Parquet as it is)"
     }
 
     /// Whether each file is one page.
@@ -172,17 +180,18 @@ impl<'de> Deserialize<'de> for Format {
 /// The ending of a name in lower case, without that of its compression.
 fn extension(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
-    let name = [".gz", ".gzip", ".zst", ".zstd"].iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
+    let packed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"];
+    let name = packed.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
     name.rsplit_once('.').map(|(_, extension)| extension.to_owned())
 }
 
 /// Whether a file in a directory of pages is plainly something else.
 #[must_use]
 pub fn is_no_page(path: &Path) -> bool {
-    const OTHER: [&str; 36] = [
+    const OTHER: [&str; 34] = [
         "css", "js", "mjs", "map", "png", "jpg", "jpeg", "gif", "svg", "ico", "webp", "avif", "bmp", "tif", "tiff",
-        "mp3", "mp4", "webm", "ogg", "wav", "woff", "woff2", "ttf", "otf", "eot", "pdf", "zip", "tar", "xz", "bz2",
-        "7z", "exe", "so", "swf", "class", "wasm",
+        "mp3", "mp4", "webm", "ogg", "wav", "woff", "woff2", "ttf", "otf", "eot", "pdf", "zip", "tar", "7z", "exe",
+        "so", "swf", "class", "wasm",
     ];
     extension(path).is_some_and(|extension| OTHER.contains(&extension.as_str()))
 }
@@ -207,8 +216,10 @@ mod tests {
     fn names_tell_the_format_through_compression() {
         for (name, format) in [
             ("a.jsonl", Some("jsonl")),
-            ("a.JSON.GZ", Some("jsonl")),
+            ("a.JSON.GZ", Some("json")),
             ("b/c.csv.zst", Some("csv")),
+            ("b/c.csv.xz", Some("csv")),
+            ("c.ndjson.bz2", Some("jsonl")),
             ("x.parquet", Some("parquet")),
             ("x.HTM", Some("html")),
             ("x", None),
@@ -230,7 +241,8 @@ mod tests {
         assert_eq!(name(b"url;x;content\nu;1;c"), Ok("csv"));
         assert_eq!(name(b"id\ttext\r\n1\ta\r\n"), Ok("tsv"));
         assert_eq!(name(b"Dear text, dear id\nhello, you"), Ok("text"));
-        assert!(name(b"[{\"text\": 1}]").is_err_and(|reason| reason.contains("jq")));
+        assert_eq!(name(b"[{\"text\": 1}]"), Ok("json"));
+        assert_eq!(name(b"{\n  \"text\": 1\n}"), Ok("json"));
         assert_eq!(name(b"WARC/1.0\r\n"), Ok("warc"));
         assert_eq!(name(b"filedesc://x.arc 0.0.0.0 20080430204825 text/plain 1300\n"), Ok("arc"));
         assert_eq!(name(b"<DOC>\n<DOCNO>1</DOCNO>"), Ok("trec"));

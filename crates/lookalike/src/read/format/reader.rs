@@ -5,6 +5,8 @@ use std::ops::ControlFlow;
 use crate::error::{SkipKind, SkippedRecord};
 use crate::page::{RawPage, SourceId};
 use crate::read::fields::FieldNames;
+use crate::read::format::Format;
+use crate::read::format::json::Frame;
 use crate::read::format::page_file::Files;
 use crate::read::source::file::SourceFile;
 use crate::read::split::batch::{BatchSender, Cut};
@@ -24,6 +26,11 @@ pub(crate) trait Reader: Sync {
     /// How much `head`, the first bytes of a file behind its compression, look like this format. An error says that
     /// they nearly do, and what to do about it.
     fn recognise(&self, head: &[u8]) -> Result<Option<Likeness>, String>;
+
+    /// The format of a file that has the name of this one, where its first bytes tell better.
+    fn rather(&self, _head: &[u8]) -> Option<Format> {
+        None
+    }
 
     /// Cuts a source into batches. Memory must stay bounded, whatever the source holds.
     fn split(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
@@ -80,7 +87,7 @@ pub(crate) enum Likeness {
 }
 
 /// How the kept part of a source is written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Keeping {
     /// The bytes of the kept records, behind a header.
     Records {
@@ -89,8 +96,12 @@ pub(crate) enum Keeping {
     },
     /// All bytes but those of the dropped records.
     AllButDropped,
+    /// The bytes of the kept records, in a frame that makes them one document.
+    Framed(Frame),
     /// The rows of a Parquet file.
     Rows,
+    /// The rows of an Arrow file or stream.
+    ArrowRows,
     /// The records of a crawl, among which pages are only some.
     Captures,
     /// The file, which is one page.

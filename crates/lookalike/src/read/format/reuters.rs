@@ -56,10 +56,12 @@ impl Documents for Reuters {
         let head = &bytes[..memchr(b'>', bytes).unwrap_or(bytes.len())];
         let body = element(bytes, "BODY").or_else(|| element(bytes, "TEXT")).unwrap_or_default();
         let rank = if names.rank_is_date { Some("DATE") } else { names.rank_field() };
+        let ranked = names.ranked(rank.and_then(|field| text_of(bytes, field)));
         Ok(RawPage {
             id: attribute(head, b"NEWID=\""),
             title: text_of(bytes, "TITLE"),
-            rank_value: rank.and_then(|field| text_of(bytes, field)).and_then(|value| names.rank_value(&value)),
+            rank_value: ranked.value,
+            rank_unread: ranked.unread,
             ..RawPage::new(Body::Bytes(Cow::Borrowed(body)), Markup::Html)
         })
     }

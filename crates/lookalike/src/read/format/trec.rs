@@ -70,11 +70,13 @@ impl Documents for Trec {
         let title = ["HEADLINE", "TITLE", "HL", "HEAD"].iter().find_map(|name| text_of(bytes, name));
         let rank = names.rank_field().filter(|_| !names.rank_is_date);
         let rank = rank.map_or_else(|| text_of(bytes, "DATE"), |field| text_of(bytes, field));
+        let ranked = names.ranked(rank);
         Ok(RawPage {
             id: text_of(bytes, "DOCNO"),
             url: url.map(Cow::Owned),
             title: title.filter(|_| memmem::find(bytes, b"</DOCHDR>").is_none()),
-            rank_value: rank.and_then(|value| names.rank_value(&value)),
+            rank_value: ranked.value,
+            rank_unread: ranked.unread,
             ..RawPage::new(Body::Bytes(body), Markup::Html)
         })
     }

@@ -3,9 +3,15 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
+use bzip2::Compression as BzipLevel;
+use bzip2::read::MultiBzDecoder;
+use bzip2::write::BzEncoder;
 use flate2::Compression as GzipLevel;
 use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
+use liblzma::read::XzDecoder;
+use liblzma::stream::{CONCATENATED, Stream};
+use liblzma::write::XzEncoder;
 
 /// How a file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -17,12 +23,24 @@ pub enum Compression {
     Gzip,
     /// Zstandard, of one or many frames.
     Zstd,
+    /// bzip2, of one or many streams.
+    Bzip2,
+    /// xz, of one or many streams.
+    Xz,
 }
 
 /// gzip level of the files in `kept/`.
 pub const GZIP_LEVEL: u32 = 6;
 /// zstd level of the files in `kept/`.
 pub const ZSTD_LEVEL: i32 = 3;
+/// bzip2 level of the files in `kept/`.
+pub const BZIP2_LEVEL: u32 = 9;
+/// xz level of the files in `kept/`.
+pub const XZ_LEVEL: u32 = 6;
+/// Memory that unpacking xz may take; what packs with more is rare.
+const XZ_MEMORY: u64 = 1 << 30;
+
+pub(crate) const XZ_MAGIC: &[u8] = b"\xfd7zXZ\0";
 
 const READ_BYTES: usize = 128 << 10;
 
@@ -34,6 +52,13 @@ impl Compression {
             [0x1f, 0x8b, ..] => Compression::Gzip,
             // A frame, or a skippable one in front of it.
             [0x28, 0xb5, 0x2f, 0xfd, ..] | [0x50..=0x5f, 0x2a, 0x4d, 0x18, ..] => Compression::Zstd,
+            // A block, or the end of nothing; the first letters alone could be text.
+            [b'B', b'Z', b'h', b'1'..=b'9', rest @ ..]
+                if rest.starts_with(b"\x31\x41\x59\x26\x53\x59") || rest.starts_with(b"\x17\x72\x45\x38\x50\x90") =>
+            {
+                Compression::Bzip2
+            }
+            _ if head.starts_with(XZ_MAGIC) => Compression::Xz,
             _ => Compression::None,
         }
     }
@@ -45,6 +70,8 @@ impl Compression {
             Compression::None => "",
             Compression::Gzip => ".gz",
             Compression::Zstd => ".zst",
+            Compression::Bzip2 => ".bz2",
+            Compression::Xz => ".xz",
         }
     }
 
@@ -57,6 +84,8 @@ impl Compression {
             Compression::None => Box::new(file),
             Compression::Gzip => Box::new(GzipMembers::new(BufReader::with_capacity(READ_BYTES, file))),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::new(file)?),
+            Compression::Bzip2 => Box::new(MultiBzDecoder::new(file)),
+            Compression::Xz => Box::new(XzDecoder::new_stream(file, xz_stream(CONCATENATED)?)),
         })
     }
 
@@ -73,6 +102,16 @@ impl Compression {
                 encoder.finish()
             }
             Compression::Zstd => zstd::stream::encode_all(bytes, ZSTD_LEVEL),
+            Compression::Bzip2 => {
+                let mut encoder = BzEncoder::new(Vec::new(), BzipLevel::new(BZIP2_LEVEL));
+                encoder.write_all(bytes)?;
+                encoder.finish()
+            }
+            Compression::Xz => {
+                let mut encoder = XzEncoder::new(Vec::new(), XZ_LEVEL);
+                encoder.write_all(bytes)?;
+                encoder.finish()
+            }
         }
     }
 
@@ -94,9 +133,24 @@ impl Compression {
                 fill(&mut encoder)?;
                 encoder.finish()?;
             }
+            Compression::Bzip2 => {
+                let mut encoder = BzEncoder::new(&mut file, BzipLevel::new(BZIP2_LEVEL));
+                fill(&mut encoder)?;
+                encoder.finish()?;
+            }
+            Compression::Xz => {
+                let mut encoder = XzEncoder::new(&mut file, XZ_LEVEL);
+                fill(&mut encoder)?;
+                encoder.finish()?;
+            }
         }
         file.flush()
     }
+}
+
+/// A decoder of xz, within bounded memory.
+pub(crate) fn xz_stream(flags: u32) -> io::Result<Stream> {
+    Ok(Stream::new_stream_decoder(XZ_MEMORY, flags)?)
 }
 
 /// gzip members one after another, and zeros after the last one, as tapes and block devices leave
@@ -162,6 +216,24 @@ mod tests {
     fn members_empty_members_and_padding_are_read_to_the_end() {
         let packed = [member(b"one "), member(b""), member(b"two"), vec![0; 1000]].concat();
         assert_eq!(unpack(&packed), (b"one two".to_vec(), true));
+    }
+
+    #[test]
+    fn every_compression_is_recognised_and_gives_back_what_it_was_given() {
+        let text = b"Once upon a time ".repeat(5000);
+        for compression in [Compression::Gzip, Compression::Zstd, Compression::Bzip2, Compression::Xz] {
+            let packed = compression.pack(&text).unwrap();
+            assert_eq!(Compression::of(&packed), compression);
+            let unpack = |packed: &[u8]| {
+                let mut bytes = Vec::new();
+                let read = compression.decode(packed).unwrap().read_to_end(&mut bytes);
+                (bytes, read.is_ok())
+            };
+            let twice = [packed.clone(), packed.clone()].concat();
+            assert_eq!(unpack(&twice), (text.repeat(2), true), "{compression:?}");
+            assert!(!unpack(&packed[..packed.len() - 10]).1, "{compression:?}");
+        }
+        assert_eq!(Compression::of(b"BZh9 is how it begins"), Compression::None);
     }
 
     #[test]

@@ -20,17 +20,38 @@ pub enum Location {
     Remote(RemoteObject),
     /// Here.
     Memory(Arc<[u8]>),
+    /// A stretch of another one.
+    Part {
+        /// What it is a part of.
+        of: Box<Location>,
+        /// Where it begins there.
+        offset: u64,
+        /// Its bytes.
+        length: u64,
+    },
 }
 
 impl Location {
     /// Opens it; nothing is counted.
     pub(crate) fn open(&self) -> io::Result<SourceFile<'static>> {
-        Ok(SourceFile { inner: self.inner()?, bytes_read: None })
+        self.source_file(None)
     }
 
     /// Opens it; what is read is added to `bytes_read`.
     pub(crate) fn open_counted<'r>(&self, bytes_read: &'r AtomicU64) -> io::Result<SourceFile<'r>> {
-        Ok(SourceFile { inner: self.inner()?, bytes_read: Some(bytes_read) })
+        self.source_file(Some(bytes_read))
+    }
+
+    fn source_file<'r>(&self, bytes_read: Option<&'r AtomicU64>) -> io::Result<SourceFile<'r>> {
+        let window = match self {
+            Location::Part { offset, length, .. } => Some(Window { start: *offset, length: *length, at: 0 }),
+            _ => None,
+        };
+        let mut file = SourceFile { inner: self.inner()?, window, bytes_read };
+        if file.window.is_some() {
+            file.seek_to(0)?;
+        }
+        Ok(file)
     }
 
     /// The bytes there are.
@@ -39,6 +60,7 @@ impl Location {
             Location::File(path) => Ok(std::fs::metadata(path)?.len()),
             Location::Remote(object) => Ok(object.size),
             Location::Memory(bytes) => Ok(bytes.len() as u64),
+            Location::Part { length, .. } => Ok(*length),
         }
     }
 
@@ -51,6 +73,7 @@ impl Location {
             }
             Location::Remote(object) => object.version.clone(),
             Location::Memory(_) => String::new(),
+            Location::Part { of, .. } => of.version(),
         }
     }
 
@@ -59,7 +82,7 @@ impl Location {
     pub fn path(&self) -> Option<&std::path::Path> {
         match self {
             Location::File(path) => Some(path),
-            Location::Remote(_) | Location::Memory(_) => None,
+            Location::Remote(_) | Location::Memory(_) | Location::Part { .. } => None,
         }
     }
 
@@ -68,6 +91,7 @@ impl Location {
             Location::File(path) => Inner::File(File::open(path)?),
             Location::Remote(object) => Inner::Remote(Box::new(RemoteReader::new(object.clone()))),
             Location::Memory(bytes) => Inner::Memory { bytes: Arc::clone(bytes), at: 0 },
+            Location::Part { of, .. } => of.inner()?,
         })
     }
 }
@@ -78,15 +102,30 @@ enum Inner {
     Memory { bytes: Arc<[u8]>, at: usize },
 }
 
+/// The stretch of a file that is read, and how far it has been.
+struct Window {
+    start: u64,
+    length: u64,
+    at: u64,
+}
+
 /// An open source: read on, or from a place.
 pub(crate) struct SourceFile<'r> {
     inner: Inner,
+    window: Option<Window>,
     bytes_read: Option<&'r AtomicU64>,
 }
 
 impl SourceFile<'_> {
     /// Goes on reading from `offset`.
     pub(crate) fn seek_to(&mut self, offset: u64) -> io::Result<()> {
+        let offset = match &mut self.window {
+            Some(window) => {
+                window.at = offset.min(window.length);
+                window.start + window.at
+            }
+            None => offset,
+        };
         match &mut self.inner {
             Inner::File(file) => file.seek(SeekFrom::Start(offset)).map(|_| ()),
             Inner::Remote(reader) => {
@@ -102,6 +141,13 @@ impl SourceFile<'_> {
 
     /// Fills `bytes` from `offset` on.
     pub(crate) fn read_exact_at(&self, bytes: &mut [u8], offset: u64) -> io::Result<()> {
+        let offset = match &self.window {
+            Some(window) if offset.saturating_add(bytes.len() as u64) > window.length => {
+                return Err(io::ErrorKind::UnexpectedEof.into());
+            }
+            Some(window) => window.start + offset,
+            None => offset,
+        };
         match &self.inner {
             Inner::File(file) => file.read_exact_at(bytes, offset)?,
             Inner::Remote(reader) => reader.read_exact_at(bytes, offset)?,
@@ -124,6 +170,12 @@ impl SourceFile<'_> {
 
 impl Read for SourceFile<'_> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let room = self
+            .window
+            .as_ref()
+            .map_or(usize::MAX, |window| usize::try_from(window.length - window.at).unwrap_or(usize::MAX));
+        let room = room.min(buffer.len());
+        let buffer = &mut buffer[..room];
         let count = match &mut self.inner {
             Inner::File(file) => file.read(buffer)?,
             Inner::Remote(reader) => reader.read(buffer)?,
@@ -134,6 +186,9 @@ impl Read for SourceFile<'_> {
                 count
             }
         };
+        if let Some(window) = &mut self.window {
+            window.at += count as u64;
+        }
         self.count(count);
         Ok(count)
     }

@@ -6,14 +6,17 @@
 //! pipes) is copied to a file first.
 
 pub mod compression;
+mod dataset;
 pub(super) mod file;
 pub(super) mod names;
+pub(super) mod patterns;
 pub(crate) mod plain;
 #[cfg(feature = "remote")]
 pub(super) mod remote;
 #[cfg(not(feature = "remote"))]
 #[path = "remote_absent.rs"]
 pub(super) mod remote;
+mod wacz;
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -25,10 +28,12 @@ use walkdir::WalkDir;
 use crate::error::{Error, Result, SkipKind, SkippedRecord};
 use crate::files;
 use crate::page::PageOrigin;
+use crate::read::ReadConfig;
 use crate::read::format::{Format, is_no_page};
 use crate::read::source::compression::Compression;
 use crate::read::source::file::Location;
 use crate::read::source::names::{assign_names, readable};
+use crate::read::source::patterns::Patterns;
 
 /// How much of a file is looked at to recognise its format.
 const HEAD_BYTES: u64 = 4096;
@@ -93,7 +98,8 @@ impl Source {
     pub fn in_memory(name: &str, bytes: Vec<u8>, format: Option<Format>) -> Result<Source> {
         let mut sources = Sources::default();
         let location = Location::Memory(bytes.into());
-        let file = ListedFile { display: name.to_owned(), name: name.to_owned(), location, in_directory: false };
+        let file =
+            ListedFile { display: name.to_owned(), name: name.to_owned(), location, in_directory: false, below: 0 };
         look_at(file, format, &mut sources)?;
         sources.list.pop().ok_or_else(|| Error::NotFound { path: name.into() })
     }
@@ -108,6 +114,8 @@ pub struct Sources {
     pub ignored: u64,
     /// Results of earlier runs, which are not read because nobody named them.
     pub results: Vec<String>,
+    /// Files that patterns leave out.
+    pub left_out: u64,
     /// Files that could not be looked at, or are in no format we read.
     pub problems: Vec<SkippedRecord>,
 }
@@ -124,6 +132,8 @@ struct ListedFile {
     name: String,
     location: Location,
     in_directory: bool,
+    /// Where in `name` its path below the input begins.
+    below: usize,
 }
 
 /// Finds all sources. `output` is never read. What can be read only once is copied to the directory
@@ -131,12 +141,14 @@ struct ListedFile {
 ///
 /// # Errors
 /// When an input does not exist, is in no known format, lies in the output, or cannot be read.
-pub fn discover(inputs: &[String], format: Option<Format>, output: &Path, spool: Option<&Path>) -> Result<Sources> {
+pub fn discover(inputs: &[String], config: &ReadConfig, output: &Path, spool: Option<&Path>) -> Result<Sources> {
+    let patterns = Patterns::new(config)?;
     let mut finder = Finder {
         output: output.canonicalize().ok(),
         spool,
         found: Vec::new(),
         directories: HashSet::new(),
+        broken_links: Vec::new(),
         sources: Sources::default(),
     };
     let named = expand(inputs)?;
@@ -156,7 +168,8 @@ pub fn discover(inputs: &[String], format: Option<Format>, output: &Path, spool:
         }
         finder.found[before..].sort_by(|a, b| (&a.display, &a.name).cmp(&(&b.display, &b.name)));
     }
-    let Finder { mut found, mut sources, .. } = finder;
+    let Finder { mut found, mut sources, broken_links, .. } = finder;
+    sources.problems.extend(note_links(&broken_links));
     let mut seen = HashSet::new();
     found.retain(|file| {
         seen.insert(match file.location.path() {
@@ -165,7 +178,11 @@ pub fn discover(inputs: &[String], format: Option<Format>, output: &Path, spool:
         })
     });
     for file in found {
-        look_at(file, format, &mut sources)?;
+        if patterns.take(&file.name[file.below..]) {
+            look_at(file, config.format, &mut sources)?;
+        } else {
+            sources.left_out += 1;
+        }
     }
     sources.results.sort();
     sources.results.dedup();
@@ -231,6 +248,8 @@ struct Finder<'a> {
     found: Vec<ListedFile>,
     /// Directories that have been walked, links resolved: a loop of links is walked once.
     directories: HashSet<PathBuf>,
+    /// Links that lead nowhere.
+    broken_links: Vec<PathBuf>,
     sources: Sources,
 }
 
@@ -259,7 +278,7 @@ impl Finder<'_> {
         let path_to_read =
             if !is_stdin && path.is_file() { path.to_path_buf() } else { self.copy_stream(path, is_stdin)? };
         let location = Location::File(path_to_read);
-        self.found.push(ListedFile { display: display(path), name, location, in_directory: false });
+        self.found.push(ListedFile { display: display(path), name, location, in_directory: false, below: 0 });
         Ok(())
     }
 
@@ -289,7 +308,8 @@ impl Finder<'_> {
             let path = object.url.split(['?', '#']).next().unwrap_or_default();
             let name = path.rsplit('/').next().unwrap_or(path).to_owned();
             let display = object.url.clone();
-            self.found.push(ListedFile { display, name, location: Location::Remote(object), in_directory: !is_alone });
+            let location = Location::Remote(object);
+            self.found.push(ListedFile { display, name, location, in_directory: !is_alone, below: 0 });
         }
         Ok(())
     }
@@ -322,6 +342,7 @@ impl Finder<'_> {
                     name: format!("{stem}{relative}"),
                     location: Location::File(entry.into_path()),
                     in_directory: true,
+                    below: stem.len(),
                 });
             } else if is_ours {
                 self.sources.ignored += 1; // a socket, a pipe, a device
@@ -341,6 +362,9 @@ impl Finder<'_> {
         match (error.path(), error.io_error()) {
             (_, None) => {} // a link that leads back: what is there is walked already
             (None, Some(_)) => return Err(Error::io(root, "read")(error.into())),
+            (Some(path), Some(_)) if !is_hidden(path) && path.is_symlink() && !path.exists() => {
+                self.broken_links.push(path.to_path_buf());
+            }
             (Some(path), Some(cause)) if !is_hidden(path) => {
                 self.sources.problems.push(unreadable(display(path), cause));
             }
@@ -374,8 +398,9 @@ fn is_hidden(path: &Path) -> bool {
 }
 
 fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut Sources) -> Result<()> {
-    let ListedFile { display, mut name, location, in_directory } = file;
-    if in_directory && forced.is_none() && is_no_page(Path::new(&name)) {
+    let ListedFile { display, mut name, location, in_directory, .. } = file;
+    let is_other = forced.is_none() && is_no_page(Path::new(&name));
+    if in_directory && (is_other || location.path().is_some_and(dataset::is_description)) {
         sources.ignored += 1;
         return Ok(());
     }
@@ -388,6 +413,9 @@ fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut Sources) -> R
         }
         Err(error) => return Err(Error::io(Path::new(&display), "read")(error)),
     };
+    if let Some(archives) = wacz::archives(&raw, &location) {
+        return look_into(&archives, &display, &name, in_directory, sources);
+    }
     let compression = Compression::of(&raw);
     let is_empty = raw.is_empty();
     let head = match compression {
@@ -405,6 +433,10 @@ fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut Sources) -> R
     // The name of an object on the web ends where its query begins.
     let named = if location.path().is_some() { display.as_str() } else { name.as_str() };
     let known = forced.or_else(|| Format::by_name(Path::new(named)));
+    let known = match (forced, known) {
+        (None, Some(named)) => Some(named.reader().rather(&head).unwrap_or(named)),
+        _ => known,
+    };
     let format = match known {
         // A name or a setting says it, unless its reader knows better.
         Some(format) => format.reader().recognise(&head).map(|_| format),
@@ -442,6 +474,36 @@ fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut Sources) -> R
     Ok(())
 }
 
+/// The web archives in a WACZ file, each a source.
+fn look_into(
+    archives: &io::Result<Vec<wacz::Archive>>,
+    display: &str,
+    name: &str,
+    in_directory: bool,
+    sources: &mut Sources,
+) -> Result<()> {
+    let archives = match archives {
+        Ok(archives) => archives,
+        Err(error) if in_directory => {
+            sources.problems.push(unreadable(display.to_owned(), error));
+            return Ok(());
+        }
+        Err(error) => return Err(Error::bad_input(Path::new(display), error.to_string())),
+    };
+    for archive in archives {
+        let display = format!("{display}/{}", archive.name);
+        let name = format!("{name}/{}", archive.name);
+        match &archive.location {
+            Ok(location) => {
+                let location = location.clone();
+                look_at(ListedFile { display, name, location, in_directory: true, below: 0 }, None, sources)?;
+            }
+            Err(reason) => sources.problems.push(unreadable(display, &io::Error::other(*reason))),
+        }
+    }
+    Ok(())
+}
+
 /// A source that is known from an earlier run.
 ///
 /// # Errors
@@ -453,10 +515,23 @@ pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result
         if let Some(object) = found.pop().filter(|_| found.is_empty()) {
             let mut sources = Sources::default();
             let location = Location::Remote(object);
-            let file = ListedFile { display: display.to_owned(), name: name.to_owned(), location, in_directory: false };
+            let file = ListedFile {
+                display: display.to_owned(),
+                name: name.to_owned(),
+                location,
+                in_directory: false,
+                below: 0,
+            };
             look_at(file, format, &mut sources)?;
             return sources.list.pop().ok_or(Error::NotFound { path });
         }
+    }
+    if let Some(location) = wacz::find(&path) {
+        let mut sources = Sources::default();
+        let file =
+            ListedFile { display: display.to_owned(), name: name.to_owned(), location, in_directory: false, below: 0 };
+        look_at(file, format, &mut sources)?;
+        return sources.list.pop().ok_or(Error::NotFound { path });
     }
     if !path.is_file() {
         let reason = "was read by the run that made this result and is not there now; run this from the same folder";
@@ -464,7 +539,8 @@ pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result
     }
     let mut sources = Sources::default();
     let location = Location::File(path.clone());
-    let file = ListedFile { display: display.to_owned(), name: name.to_owned(), location, in_directory: false };
+    let file =
+        ListedFile { display: display.to_owned(), name: name.to_owned(), location, in_directory: false, below: 0 };
     look_at(file, format, &mut sources)?;
     sources.list.pop().ok_or(Error::NotFound { path })
 }
@@ -473,6 +549,16 @@ fn read_head(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
     let mut head = Vec::new();
     reader.take(HEAD_BYTES).read_to_end(&mut head)?;
     Ok(head)
+}
+
+/// One note on all links that lead nowhere.
+fn note_links(links: &[PathBuf]) -> Option<SkippedRecord> {
+    let first = links.iter().min()?;
+    let error = match links.len() {
+        1 => io::Error::other("the link leads nowhere"),
+        count => io::Error::other(format!("{count} links lead nowhere, of which this is the first")),
+    };
+    Some(unreadable(display(first), &error))
 }
 
 fn unreadable(source: String, error: &io::Error) -> SkippedRecord {
@@ -491,7 +577,7 @@ mod tests {
     fn names(inputs: &[&Path]) -> Vec<(String, String)> {
         let inputs: Vec<String> = inputs.iter().map(|path| path.to_string_lossy().into_owned()).collect();
         let nowhere = Path::new("/nonexistent");
-        let sources = discover(&inputs, None, nowhere, None).unwrap();
+        let sources = discover(&inputs, &ReadConfig::default(), nowhere, None).unwrap();
         sources.list.into_iter().map(|source| (source.name, source.format.name().to_owned())).collect()
     }
 
@@ -540,7 +626,7 @@ mod tests {
         fs::write(root.path().join("out/summary.json"), r#"{"lookalike": "1.0.0"}"#).unwrap();
         let found = |inputs: &[&str]| {
             let inputs: Vec<String> = inputs.iter().map(|name| root.path().join(name).display().to_string()).collect();
-            let sources = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap();
+            let sources = discover(&inputs, &ReadConfig::default(), Path::new("/nonexistent"), None).unwrap();
             let names: Vec<String> = sources.list.into_iter().map(|source| source.name).collect();
             (names.join(" "), sources.results.len())
         };
@@ -553,7 +639,7 @@ mod tests {
         assert_eq!(found(&["out/*/*.jsonl"]), ("a.jsonl".to_owned(), 0));
         fs::write(root.path().join("out/kept/kept.txt"), "x.html").unwrap();
         let inputs = [root.path().join("out").display().to_string()];
-        let refused = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap_err();
+        let refused = discover(&inputs, &ReadConfig::default(), Path::new("/nonexistent"), None).unwrap_err();
         assert!(refused.to_string().contains("files_from"), "{refused}");
     }
 
@@ -568,7 +654,7 @@ mod tests {
         std::os::unix::fs::symlink("nowhere", inside.join(".broken")).unwrap();
         std::os::unix::net::UnixListener::bind(inside.join("socket")).unwrap();
         let inputs = [inside.to_string_lossy().into_owned()];
-        let sources = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap();
+        let sources = discover(&inputs, &ReadConfig::default(), Path::new("/nonexistent"), None).unwrap();
         let names: Vec<&str> = sources.list.iter().map(|source| source.name.as_str()).collect();
         assert_eq!((names, sources.ignored, sources.problems.len()), (vec!["sub/deep/a.txt"], 1, 0));
     }
@@ -582,7 +668,7 @@ mod tests {
             std::os::unix::fs::symlink(elsewhere.path(), root.path().join(link)).unwrap();
         }
         let inputs = [root.path().to_string_lossy().into_owned()];
-        let sources = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap();
+        let sources = discover(&inputs, &ReadConfig::default(), Path::new("/nonexistent"), None).unwrap();
         assert_eq!(sources.list.iter().map(|source| source.name.as_str()).collect::<Vec<_>>(), ["c/a.txt"]);
     }
 
@@ -594,8 +680,33 @@ mod tests {
         fs::write(inside.join("a.txt"), "a").unwrap();
         std::os::unix::fs::symlink(&inside, inside.join("loop")).unwrap();
         std::os::unix::fs::symlink("nowhere", inside.join("broken.txt")).unwrap();
+        std::os::unix::fs::symlink("nowhere", inside.join("lost.txt")).unwrap();
         let inputs = [inside.to_string_lossy().into_owned()];
-        let sources = discover(&inputs, None, Path::new("/nonexistent"), None).unwrap();
+        let sources = discover(&inputs, &ReadConfig::default(), Path::new("/nonexistent"), None).unwrap();
         assert_eq!((sources.list.len(), sources.problems.len()), (1, 1));
+        let note = &sources.problems[0];
+        assert!(note.source.ends_with("broken.txt") && note.reason.contains("2 links"), "{note:?}");
+    }
+
+    #[test]
+    fn patterns_choose_files_by_their_paths_below_the_input() {
+        let root = tempfile::tempdir().unwrap();
+        for file in ["a/x.html", "a/deep/y.html", "a/deep/y.txt", "b/x.html"] {
+            let path = root.path().join(file);
+            fs::create_dir_all(path.parent().unwrap()).unwrap();
+            fs::write(path, "<p>").unwrap();
+        }
+        let inputs = ["a", "b"].map(|name| root.path().join(name).to_string_lossy().into_owned());
+        let found = |include: &[&str], exclude: &[&str]| {
+            let own = |patterns: &[&str]| patterns.iter().map(|&pattern| pattern.to_owned()).collect();
+            let config = ReadConfig { include: own(include), exclude: own(exclude), ..ReadConfig::default() };
+            let sources = discover(&inputs, &config, Path::new("/nonexistent"), None).unwrap();
+            (sources.list.into_iter().map(|source| source.name).collect::<Vec<_>>(), sources.left_out)
+        };
+        assert_eq!(found(&["*.txt"], &[]), (vec!["a/deep/y.txt".to_owned()], 3));
+        assert_eq!(found(&["deep/**"], &["*.txt"]), (vec!["a/deep/y.html".to_owned()], 3));
+        assert_eq!(found(&[], &["x.html", "deep/"]), (vec![], 4));
+        let wrong = ReadConfig { include: vec!["[".to_owned()], ..ReadConfig::default() };
+        assert!(discover(&inputs, &wrong, Path::new("/nonexistent"), None).is_err());
     }
 }

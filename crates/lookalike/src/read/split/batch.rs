@@ -6,17 +6,23 @@ use std::sync::Arc;
 use crate::error::{Result, SkippedRecord};
 use crate::page::{RawPage, SourceId};
 use crate::parallel::JobSender;
+use crate::read::fields::ReadAs;
 use crate::read::format::reader::{Input, Problem};
 use crate::read::{Corpus, WantedRecord};
 
 /// Records that are read by seeking, in one batch.
 const BATCH_SEEKS: usize = 128;
 
+/// What pages are called that were not chosen; the name is that in `summary.json`.
+const NOT_CHOSEN: &str = "not_chosen";
+
 /// A piece of work: some records of one source, or some page files.
 pub(crate) struct Batch {
     source: SourceId,
     content: Box<dyn Content>,
     only: Only,
+    /// Whether pages are still to be chosen: those that are read again have been.
+    is_choosing: bool,
 }
 
 /// The records of a batch.
@@ -72,22 +78,29 @@ pub(crate) struct BatchSender<'a, 'j> {
     jobs: &'a mut JobSender<'j, Batch>,
     source: SourceId,
     only: Only,
+    is_choosing: bool,
 }
 
 impl<'a, 'j> BatchSender<'a, 'j> {
     pub(crate) fn new(jobs: &'a mut JobSender<'j, Batch>, source: SourceId) -> BatchSender<'a, 'j> {
-        BatchSender { jobs, source, only: Only::default() }
+        BatchSender { jobs, source, only: Only::default(), is_choosing: true }
+    }
+
+    /// For records that are read again.
+    pub(crate) fn again(jobs: &'a mut JobSender<'j, Batch>, source: SourceId) -> BatchSender<'a, 'j> {
+        BatchSender { is_choosing: false, ..BatchSender::new(jobs, source) }
     }
 
     /// The same, for these records alone.
     pub(crate) fn only(&mut self, records: &[WantedRecord]) -> BatchSender<'_, 'j> {
         let only = Only(Some(Arc::new(records.iter().map(|wanted| wanted.record).collect())));
-        BatchSender { jobs: self.jobs, source: self.source, only }
+        BatchSender { jobs: self.jobs, source: self.source, only, is_choosing: self.is_choosing }
     }
 
     /// Hands a batch on; waits while too many are under way. Break: the pass is over.
     pub(crate) fn send(&mut self, content: impl Content + 'static) -> ControlFlow<()> {
-        let batch = Batch { source: self.source, content: Box::new(content), only: self.only.clone() };
+        let (content, only) = (Box::new(content), self.only.clone());
+        let batch = Batch { source: self.source, content, only, is_choosing: self.is_choosing };
         if self.jobs.send(batch) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     }
 
@@ -107,7 +120,21 @@ impl Batch {
     /// # Errors
     /// What `visit` returns.
     pub(crate) fn visit(&self, corpus: &Corpus, visit: Visit<'_>) -> Result<()> {
-        self.content.visit(&Input { corpus, id: self.source }, &self.only, visit)
+        let input = Input { corpus, id: self.source };
+        let chosen = corpus.chosen.as_ref().filter(|_| self.is_choosing);
+        let read_as = corpus.names.read_as;
+        if chosen.is_none() && read_as.is_none() {
+            return self.content.visit(&input, &self.only, visit);
+        }
+        self.content.visit(&input, &self.only, &mut |record| {
+            visit(match record {
+                Ok(page) if chosen.is_some_and(|chosen| !chosen.takes(corpus.source(page.source), &page)) => {
+                    Err(NotAPage::Other(NOT_CHOSEN))
+                }
+                Ok(page) => Ok(RawPage { markup: read_as.map_or(page.markup, ReadAs::markup), ..page }),
+                other => other,
+            })
+        })
     }
 }
 

@@ -64,7 +64,7 @@ impl Corpus {
             |a: &WantedRecord, b: &WantedRecord| a.source == b.source || (is_page_file(a) && is_page_file(b));
         for records in wanted.0.chunk_by(together) {
             let input = Input { corpus: self, id: records[0].source };
-            let mut batches = BatchSender::new(jobs, input.id);
+            let mut batches = BatchSender::again(jobs, input.id);
             let (source, reader) = (input.source(), input.source().format.reader());
             let flow = if source.format.is_page_file() {
                 self.send_files(records, &mut batches)

@@ -7,12 +7,14 @@
 
 use std::io::{self, Read};
 
+use bzip2::{Decompress as BzDecoder, Status as BzStatus};
 use crc32fast::Hasher;
 use flate2::{Decompress, FlushDecompress, Status};
+use liblzma::stream::{Action as XzAction, Status as XzStatus, Stream as XzDecoder};
 use memchr::memmem;
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
-use crate::read::source::compression::Compression;
+use crate::read::source::compression::{Compression, XZ_MAGIC, xz_stream};
 use crate::read::source::file::SourceFile;
 
 /// Bytes that are read from the file at a time.
@@ -29,6 +31,8 @@ const LONGEST_GZIP_HEAD: usize = 68 << 10;
 
 const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
+const BZIP2_MAGIC: &[u8] = b"BZh";
+const LONGEST_MAGIC: usize = 6;
 /// A skippable frame that holds the dictionary of all frames behind it.
 const ZSTD_DICTIONARY_MAGIC: &[u8] = &[0x5d, 0x2a, 0x4d, 0x18];
 /// Dictionaries larger than this are not believed.
@@ -57,6 +61,8 @@ enum Codec {
         sum: Hasher,
     },
     Zstd(ZstdDecoder<'static>),
+    Bzip2(BzDecoder),
+    Xz(Box<XzDecoder>),
 }
 
 /// Where in the file the codec is.
@@ -147,7 +153,7 @@ impl<'r> Unpacker<'r> {
         if self.state == State::Over {
             return Ok(None);
         }
-        if self.compression == Compression::Gzip {
+        if matches!(self.compression, Compression::Gzip | Compression::Xz) {
             self.skip_zeros()?;
         }
         if self.waiting()?.is_empty() {
@@ -186,13 +192,15 @@ impl<'r> Unpacker<'r> {
             let Some(start) = self.next_member()? else { return Ok(Step::End) };
             self.member = start;
             self.state = State::Inside;
-            self.at_least(ZSTD_MAGIC.len())?;
+            self.at_least(LONGEST_MAGIC)?;
             let waiting = &self.input[self.at..];
             let begins = match self.compression {
                 Compression::None => true,
                 Compression::Gzip => waiting.starts_with(GZIP_MAGIC),
                 // Skippable frames decode to nothing.
                 Compression::Zstd => Compression::of(waiting) == Compression::Zstd,
+                Compression::Bzip2 => waiting.starts_with(BZIP2_MAGIC),
+                Compression::Xz => waiting.starts_with(XZ_MAGIC),
             };
             if !begins {
                 return self.lose("a compressed member should begin here; there is something else".to_owned());
@@ -293,6 +301,39 @@ impl<'r> Unpacker<'r> {
                     Err(error) => Err(format!("the zstd data is damaged ({error})")),
                 }
             }
+            Codec::Bzip2(decoder) => {
+                let (read, written) = (decoder.total_in(), decoder.total_out());
+                let status = decoder.decompress(input, &mut self.scratch[..room]);
+                let (read, written) = (decoder.total_in() - read, decoder.total_out() - written);
+                let is_end = status.map(|status| status == BzStatus::StreamEnd);
+                self.advance("bzip2", out, (read, written), is_end)
+            }
+            Codec::Xz(decoder) => {
+                let (read, written) = (decoder.total_in(), decoder.total_out());
+                let status = decoder.process(input, &mut self.scratch[..room], XzAction::Run);
+                let (read, written) = (decoder.total_in() - read, decoder.total_out() - written);
+                let is_end = status.map(|status| status == XzStatus::StreamEnd);
+                self.advance("xz", out, (read, written), is_end)
+            }
+        }
+    }
+
+    /// What a decoder did with what is at hand: bytes that it read and wrote, and whether the member ended.
+    fn advance(
+        &mut self,
+        name: &str,
+        out: &mut Vec<u8>,
+        (read, written): (u64, u64),
+        is_end: Result<bool, impl std::fmt::Display>,
+    ) -> Result<bool, String> {
+        let count = |bytes: u64| usize::try_from(bytes).unwrap_or(0);
+        out.extend_from_slice(&self.scratch[..count(written)]);
+        self.at += count(read);
+        match is_end {
+            Ok(true) => Ok(true),
+            Ok(false) if read == 0 && written == 0 => Err(format!("the {name} data is damaged (no progress)")),
+            Ok(false) => Ok(false),
+            Err(error) => Err(format!("the {name} data is damaged ({error})")),
         }
     }
 
@@ -302,6 +343,8 @@ impl<'r> Unpacker<'r> {
             Compression::Gzip => Codec::Gzip { state: Box::new(Decompress::new(false)), sum: Hasher::new() },
             Compression::Zstd if self.dictionary.is_empty() => Codec::Zstd(ZstdDecoder::new()?),
             Compression::Zstd => Codec::Zstd(ZstdDecoder::with_dictionary(&self.dictionary)?),
+            Compression::Bzip2 => Codec::Bzip2(BzDecoder::new(false)),
+            Compression::Xz => Codec::Xz(Box::new(xz_stream(0)?)),
         })
     }
 
@@ -313,6 +356,8 @@ impl<'r> Unpacker<'r> {
                 state.reset(false);
                 sum.reset();
             }
+            Codec::Bzip2(decoder) => *decoder = BzDecoder::new(false),
+            Codec::Xz(decoder) => **decoder = xz_stream(0)?,
         }
         Ok(())
     }
@@ -370,6 +415,8 @@ impl<'r> Unpacker<'r> {
             Compression::None => return Ok(false),
             Compression::Gzip => GZIP_MAGIC,
             Compression::Zstd => ZSTD_MAGIC,
+            Compression::Bzip2 => BZIP2_MAGIC,
+            Compression::Xz => XZ_MAGIC,
         };
         let from = self.member + 1;
         self.file.seek_to(from)?;

@@ -17,8 +17,8 @@ use parquet::file::properties::WriterProperties;
 use crate::error::{Error, Result};
 use crate::page::{PageId, PageOrigin, SourceId};
 use crate::read::compression::Compression;
-use crate::read::{Chunks, Input, Keeping, Source, guarded, open_parquet as open_file};
-use crate::report::sinks::{Sink, SinkContext, kept_crawl};
+use crate::read::{Chunks, Frame, Input, Keeping, Source, guarded, open_parquet as open_file};
+use crate::report::sinks::{Sink, SinkContext, kept_arrow, kept_crawl, kept_dataset};
 use crate::report::table::{cannot_read, cannot_write};
 use crate::report::{Findings, OutputOptions, files};
 
@@ -63,12 +63,17 @@ fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> R
                     pages.filter(|&page| is_kept(page)).map(|page| findings.pages.place(page).record).collect();
                 copy_rows(source, &target, &kept)?;
             }
+            Keeping::ArrowRows => {
+                let kept: Vec<u64> =
+                    pages.filter(|&page| is_kept(page)).map(|page| findings.pages.place(page).record).collect();
+                let copied = kept_arrow::copy_rows(source, &target, &kept)?;
+                all_copied(source, copied, kept.len() as u64)?;
+            }
             Keeping::AllButDropped => {
                 // What stands around documents stays.
                 let mut ranges: Vec<(u64, u64)> = Vec::new();
                 let mut from = 0;
-                for page in pages.filter(|&page| !is_kept(page)) {
-                    let (start, end) = range_of(findings, page)?;
+                for (start, end) in dropped_documents(findings, index)? {
                     ranges.push((from, start));
                     from = end;
                 }
@@ -89,14 +94,37 @@ fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> R
                 }
                 copy_ranges(source, &target, &ranges)?;
             }
+            Keeping::Framed(frame) => {
+                let kept = pages.filter(|&page| is_kept(page)).map(|page| range_of(findings, page));
+                copy_framed(source, &target, &frame, &kept.collect::<Result<Vec<_>>>()?)?;
+            }
             Keeping::Nothing => {} // reported as skipped
         }
     }
+    kept_dataset::write(findings, directory)?;
     let list_path = directory.join(files::KEPT_LIST);
     if !list.is_empty() {
         fs::write(&list_path, list).map_err(Error::io(&list_path, "write"))?;
     }
     Ok(())
+}
+
+/// The documents of a source that are dropped, or were not chosen, ascending.
+fn dropped_documents(findings: &Findings<'_>, index: SourceId) -> Result<Vec<(u64, u64)>> {
+    let pages = findings.pages.pages_of(index);
+    let (kept, dropped): (Vec<PageId>, Vec<PageId>) = pages.partition(|&page| findings.fates[page].keeps(page));
+    let ranges =
+        |pages: Vec<PageId>| pages.into_iter().map(|page| range_of(findings, page)).collect::<Result<Vec<_>>>();
+    let Some(all) = findings.reading.with_all_pages(index) else { return ranges(dropped) };
+    let kept = ranges(kept)?;
+    let mut others = Vec::new();
+    all.for_each(|page| {
+        if let Some((start, length)) = page.ok().and_then(|page| Some((page.offset?, page.length))) {
+            others.push((start, start + length));
+        }
+    })?;
+    others.retain(|range| kept.binary_search(range).is_err());
+    Ok(others)
 }
 
 /// The bytes of a page's record in the decompressed source.
@@ -185,6 +213,29 @@ fn copy_parts(source: &Source, file: File, target: &Path, ranges: &[(u64, u64)])
     if is_short { Err(truncated(source)) } else { Ok(()) }
 }
 
+/// Copies ranges of the decompressed bytes, ascending, with what makes one document of them.
+fn copy_framed(source: &Source, target: &Path, frame: &Frame, ranges: &[(u64, u64)]) -> Result<()> {
+    let reader = source.location.open().and_then(|file| source.compression.decode(file));
+    let mut reader = reader.map_err(Error::io(&source.path(), "read"))?;
+    let file = File::create(target).map_err(Error::io(target, "create"))?;
+    let mut is_short = false;
+    let fill = |writer: &mut dyn Write| {
+        writer.write_all(&frame.before)?;
+        let mut at = 0;
+        for &(start, end) in ranges {
+            if at > 0 {
+                writer.write_all(&frame.between)?;
+            }
+            io::copy(&mut reader.by_ref().take(start - at), &mut io::sink())?;
+            is_short |= io::copy(&mut reader.by_ref().take(end - start), writer)? != end - start;
+            at = end;
+        }
+        writer.write_all(frame.after)
+    };
+    source.compression.write(file, fill).map_err(Error::io(target, "write"))?;
+    if is_short { Err(truncated(source)) } else { Ok(()) }
+}
+
 /// The source has fewer bytes than when it was read.
 pub(super) fn truncated(source: &Source) -> Error {
     Error::corrupt(&source.path(), "is shorter than when it was read; run the job again when nothing writes to it")
@@ -195,12 +246,16 @@ pub(super) fn truncated(source: &Source) -> Error {
 fn copy_rows(source: &Source, target: &Path, kept: &[u64]) -> Result<()> {
     let copied = guarded(|| try_copy_rows(source, target, kept));
     let copied = copied.map_err(|(_, reason)| Error::corrupt(&source.path(), reason))??;
-    if copied == kept.len() as u64 {
+    all_copied(source, copied, kept.len() as u64)
+}
+
+/// Refuses to lose rows.
+fn all_copied(source: &Source, copied: u64, kept: u64) -> Result<()> {
+    if copied == kept {
         return Ok(());
     }
     let reason = format!(
-        "only {copied} of {} kept rows can be copied: the file is damaged in a column that is not compared; repair it, or leave it out",
-        kept.len()
+        "only {copied} of {kept} kept rows can be copied: the file is damaged in a column that is not compared; repair it, or leave it out"
     );
     Err(Error::corrupt(&source.path(), reason))
 }

@@ -18,6 +18,9 @@ use crate::report::Findings;
 
 const SAME_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
+/// Records that hold something that was captured.
+const CAPTURES: [&[u8]; 4] = [b"response", b"resource", b"revisit", b"conversion"];
+
 /// What the kept file is made of, in order.
 enum Item {
     /// Bytes of the source: of the file itself where records have places in it, else decompressed.
@@ -35,10 +38,15 @@ pub(super) fn write(findings: &Findings<'_>, index: SourceId, target: &Path, rev
         .filter(|&page| !findings.pages.is_revisit(page) && !findings.fates[page].keeps(page))
         .map(|page| (findings.pages.place(page).record, page))
         .collect();
-    if dropped.is_empty() {
+    let reading = findings.reading;
+    let chosen = reading.chosen.as_ref().map(|_| {
+        let pages = findings.pages.pages_of(index);
+        pages.map(|page| findings.pages.place(page).record).collect::<HashSet<u64>>()
+    });
+    if dropped.is_empty() && chosen.is_none() {
         return super::kept::copy_whole(source, target);
     }
-    let plan = KeptPlan { findings, dropped: &dropped, revisit };
+    let plan = KeptPlan { findings, dropped: &dropped, chosen: chosen.as_ref(), revisit };
     let (items, is_raw) = match plan.items(source)? {
         Some(items) => (items, source.is_seekable()),
         None => {
@@ -52,6 +60,8 @@ pub(super) fn write(findings: &Findings<'_>, index: SourceId, target: &Path, rev
 struct KeptPlan<'a> {
     findings: &'a Findings<'a>,
     dropped: &'a HashMap<u64, PageId>,
+    /// The pages, if others were not chosen to be any.
+    chosen: Option<&'a HashSet<u64>>,
     revisit: bool,
 }
 
@@ -87,13 +97,18 @@ impl KeptPlan<'_> {
                     Some(page) if self.revisit => self.revisit_record(page, record, &mut names)?,
                     _ => None,
                 };
+                let is_left_out = || {
+                    self.chosen.is_some_and(|chosen| !chosen.contains(&cut.record))
+                        && head.as_ref().is_none_or(|head| CAPTURES.contains(&head.kind))
+                        && !record.starts_with(b"filedesc:")
+                };
                 entries.push(Entry {
                     from: offset,
                     to: offset + cut.length,
                     id: named(head.as_ref().and_then(|head| head.id)),
                     concurrent_to: named(head.as_ref().and_then(|head| head.concurrent_to)),
-                    is_request: head.is_some_and(|head| head.kind == b"request"),
-                    is_dropped: dropped.is_some(),
+                    is_request: head.as_ref().is_some_and(|head| head.kind == b"request"),
+                    is_dropped: dropped.is_some() || is_left_out(),
                     instead,
                 });
             }

@@ -1,0 +1,5 @@
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|data: &[u8]| {
+    let _ = lookalike::unstable::fuzzing::reader("json", data.to_vec());
+});
