@@ -128,6 +128,34 @@ fn results_are_clustered_again() {
 }
 
 #[test]
+fn every_page_of_a_result_is_explained() {
+    for (release, directory) in releases() {
+        let at = directory.path();
+        for result in results(at) {
+            let within = format!("results/{result}");
+            let rows = table(&at.join(&within).join("clusters.parquet"));
+            let ids: Vec<&str> = rows.iter().map(|row| row["id"].as_str()).collect();
+            let found = json(&[&["explain", &within, "--json"], &ids[..]].concat(), at);
+            let pages = found["pages"].as_array().unwrap();
+            assert_eq!(pages.len(), rows.len(), "{release}: {result}");
+            for (page, row) in pages.iter().zip(&rows) {
+                let dropped = row["id"] != row["kept_id"];
+                assert_eq!(page["is_kept"], !dropped, "{release}: {result}: {page}");
+                // Near-duplicates have a verified pair, or a chain of them.
+                let evidence = page.get("evidence").or(page.get("chain"));
+                let is_near = row["kind"] == "near" || row["kind"] == "contained";
+                assert_eq!(evidence.is_some(), is_near, "{release}: {result}: {page}");
+            }
+            let clusters = json(&["clusters", &within, "--json"], at);
+            let listed =
+                clusters["clusters"].as_array().unwrap().iter().map(|group| group["dropped"].as_array().unwrap());
+            let dropped = rows.iter().filter(|row| row["id"] != row["kept_id"]).count();
+            assert_eq!(listed.map(Vec::len).sum::<usize>(), dropped, "{release}: {result}");
+        }
+    }
+}
+
+#[test]
 fn pages_of_results_are_compared() {
     for (release, directory) in releases() {
         let at = directory.path();

@@ -165,6 +165,18 @@ fn names_that_are_nearly_right_are_suggested_and_inputs_that_are_gone_are_no_err
 }
 
 #[test]
+fn a_page_that_another_corpus_has_says_so() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    fs::rename(chained(at), at.join("seen.jsonl")).unwrap();
+    fs::write(at.join("new.jsonl"), json!({"id": "news", "text": sentence(3, 200)}).to_string()).unwrap();
+    assert_eq!(ours(&["dedup", "new.jsonl", "--against", "seen.jsonl", "--output", "out", "-q"], at).code, 0);
+    let ran = ours(&["explain", "out", "news"], at);
+    let reason = "news was dropped: its whole text is the same as that of first (of the other corpus)";
+    assert!(ran.stdout.contains(reason) && ran.stdout.contains("seen.jsonl, record 1"), "{}", ran.stdout);
+}
+
+#[test]
 fn clusters_are_listed_sorted_and_searched() {
     let root = tempfile::tempdir().unwrap();
     let output = root.path().join("out");

@@ -13,7 +13,7 @@ use crate::config::{ClusterMode, Config};
 use crate::error::{Error, Result};
 use crate::job::compare::compared_page;
 use crate::names::Named;
-use crate::page::{Kind, PageId, ScoredPair};
+use crate::page::{Kind, PageId, PageOrigin, ScoredPair};
 use crate::plan::Decision;
 use crate::plan::decision::SHORT_STORY_WORDS;
 use crate::report::comparison::{ComparedPage, PageFate};
@@ -325,6 +325,11 @@ impl<'a> Explainer<'a> {
             let reason = format!("the tables do not belong together: no page has the id '{}'", fate.kept_id);
             return Err(Error::corrupt(self.directory, reason));
         };
+        match self.stored.pages.origin(kept) {
+            PageOrigin::Input => {}
+            PageOrigin::Example => explanation.reason.push_str(" (one of the examples)"),
+            _ => explanation.reason.push_str(" (of the other corpus)"),
+        }
         explanation.kept_page = Some(self.described(kept)?);
         (explanation.similarity, explanation.page_similarity) = (Some(fate.similarity), fate.page_similarity);
         explanation.evidence = self.evidence(page, kept);
