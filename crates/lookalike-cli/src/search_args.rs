@@ -186,6 +186,10 @@ pub(crate) struct TransferArguments {
     #[arg(long)]
     pub(crate) allow_missing: bool,
 
+    /// Overwrite a result of other judgments, corpora or settings
+    #[arg(long)]
+    pub(crate) replace: bool,
+
     /// Write into a directory with other files (they are not touched)
     #[arg(long)]
     pub(crate) force: bool,

@@ -27,6 +27,7 @@ pub(crate) fn run(arguments: &TransferArguments) -> Result<Ending> {
     options.on_conflict = arguments.on_conflict;
     options.domains = arguments.domains.clone();
     options.force = arguments.force;
+    options.replace = arguments.replace;
     options.threads = arguments.threads.map_or(options.threads, usize::from);
     let report = transfer(&options, &Progress::new(&arguments.talking)?)?;
     if !arguments.talking.quiet {

@@ -14,7 +14,7 @@ fn ours(arguments: &[&str], directory: &Path) -> Ran {
 
 /// Transfers judgments from a.jsonl to b.jsonl.
 fn transfer(qrels: &str, output: &str, more: &[&str], directory: &Path) -> Ran {
-    let base = ["transfer", "--qrels", qrels, "--from", "a.jsonl", "--to", "b.jsonl", "--output", output];
+    let base = ["transfer", "--qrels", qrels, "--from", "a.jsonl", "--to", "b.jsonl", "--output", output, "--replace"];
     ours(&[&base, more].concat(), directory)
 }
 
@@ -488,7 +488,8 @@ fn judgments_are_carried_by_url_and_by_content() {
     assert_eq!(ours(&[&base[..], &["--threads", "1"]].concat(), at).code, 0);
     assert_eq!(crate::common::contents(&at.join("out")), before);
 
-    assert_eq!(ours(&[&base[..], &["--verified-only"]].concat(), at).code, 0);
+    assert_eq!(ours(&[&base[..], &["--verified-only"]].concat(), at).code, 1, "other settings");
+    assert_eq!(ours(&[&base[..], &["--verified-only", "--replace"]].concat(), at).code, 0);
     assert_eq!(fs::read_to_string(at.join("out/qrels.txt")).unwrap().lines().count(), 34);
 }
 
@@ -501,7 +502,13 @@ fn indexes_are_corpora_too() {
         assert_eq!(ours(&["index", "build", index, pages, "-q"], at).code, 0);
     }
     for (from, to) in [("ia", "ib"), ("a.jsonl", "ib"), ("ia", "b.jsonl")] {
-        let ran = ours(&["transfer", "--qrels", "qrels.txt", "--from", from, "--to", to, "--output", "out"], at);
+        let base = ["transfer", "--qrels", "qrels.txt", "--from", from, "--to", to, "--output", "out"];
+        if at.join("out").exists() {
+            let refused = ours(&base, at);
+            assert!(refused.code == 1 && refused.stderr.contains("--replace"), "{}", refused.stderr);
+        }
+        let ran = ours(&[&base[..], &["--replace"]].concat(), at);
+        assert_eq!(ours(&base, at).code, 0, "the same command again is no danger");
         assert_eq!(ran.code, 0, "{}", ran.stderr);
         let rows = table(&at.join("out/mapping.parquet"));
         let same: BTreeSet<usize> =
@@ -602,8 +609,10 @@ fn judgments_that_make_no_sense_are_refused_with_the_line() {
         over.stderr
     );
     fs::write(at.join("broken.jsonl"), fs::read_to_string(at.join("a.jsonl")).unwrap() + "{oops\n").unwrap();
-    let skipped =
-        ours(&["transfer", "--qrels", "bom.txt", "--from", "broken.jsonl", "--to", "b.jsonl", "--output", "bom"], at);
+    let skipped = ours(
+        &["transfer", "--qrels", "bom.txt", "--from", "broken.jsonl", "--to", "b.jsonl", "--output", "broken"],
+        at,
+    );
     assert!(skipped.code == 3 && skipped.stderr.contains("1 record was skipped"), "{}", skipped.stderr);
     fs::write(at.join("bad.txt"), "1 0 a1 1\n1 0 stranger -2\n").unwrap();
     let allowed = transfer("bad.txt", "out", &["--allow-missing"], at);

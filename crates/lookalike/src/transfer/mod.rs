@@ -21,6 +21,8 @@ pub use urls::DomainRule;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::config::Config;
 use crate::error::{Error, Result, first_names};
 use crate::job::RunOptions;
@@ -62,6 +64,8 @@ pub struct TransferOptions {
     pub domains: DomainRule,
     /// Write into a directory that holds other things.
     pub force: bool,
+    /// Replace a result of other judgments, corpora or settings.
+    pub replace: bool,
     /// Worker threads.
     pub threads: usize,
 }
@@ -87,8 +91,19 @@ impl TransferOptions {
             on_conflict: OnConflict::Nearest,
             domains: DomainRule::default(),
             force: false,
+            replace: false,
             threads: RunOptions::default_threads(),
         }
+    }
+}
+
+impl TransferOptions {
+    /// What decides the result, as a number.
+    fn job(&self, judgments: &[Judgment]) -> String {
+        let TransferOptions { from, to, config, threshold, allow_missing, verified_only, all_near, .. } = self;
+        let flags = (threshold, allow_missing, verified_only, all_near, self.on_conflict, &self.domains);
+        let text = format!("{judgments:?} {from:?} {to:?} {:016x} {flags:?}", config.hash());
+        format!("{:016x}", xxh3_64(text.as_bytes()))
     }
 }
 
@@ -183,6 +198,9 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
         return Err(Error::conflict("output", reason));
     }
     let work = WorkDir::open(output::FILES.to_vec(), &options.output, options.force, false)?;
+    if !options.replace && output::is_of_other_job(work.output(), &options.job(&judgments)) {
+        return Err(Error::OtherResult { path: options.output.clone() });
+    }
     let read = &options.config.read;
     let (from, to) = (Side::new(&options.from, read)?, Side::new(&options.to, read)?);
     let config = side::common_config(&from, &to, &options.config)?;

@@ -24,6 +24,8 @@ use crate::transfer::{Counterpart, OnConflict, TransferOptions, Way};
 pub struct Report {
     /// The version that wrote it; also marks a directory as ours.
     pub lookalike: &'static str,
+    /// Which judgments, corpora and settings it was made with, as a number.
+    pub job: String,
     /// Judgments that were given.
     pub judgments: u64,
     /// Pages that they are about.
@@ -62,6 +64,13 @@ pub struct Report {
     pub shared_sites: Vec<(String, u64)>,
     /// By length of word n-grams; empty where only fingerprints were at hand.
     pub ngrams: Vec<NgramRow>,
+}
+
+/// Whether a directory holds a result that was made with other judgments, corpora or settings.
+pub(super) fn is_of_other_job(directory: &Path, job: &str) -> bool {
+    let summary = std::fs::read(directory.join(files::SUMMARY)).unwrap_or_default();
+    let summary: serde_json::Value = serde_json::from_slice(&summary).unwrap_or_default();
+    files::is_result(directory) && summary["job"] != job
 }
 
 /// What n-grams of one length find.
@@ -389,6 +398,7 @@ fn report(
     shared_sites.truncate(LISTED);
     let judged_ids: BTreeSet<&str> = judgments.iter().map(|row| row.page.as_str()).collect();
     Report {
+        job: options.job(judgments),
         lookalike: env!("CARGO_PKG_VERSION"),
         judgments: judgments.len() as u64,
         judged_pages: judged_ids.len() as u64,
