@@ -63,7 +63,7 @@ pub(crate) fn run(arguments: &RefineArguments) -> Result<Ending> {
         .map(|(list, sketches)| refiner.fold_results(&list.results, sketches))
         .collect();
     if let Some(path) = &arguments.report {
-        write_report(&spread(&refiner, &read, &sketches)?, &refiner, path)?;
+        write_report(&spread(&refiner, &read, &sketches)?, &refiner, &read, &folded, path)?;
     }
     let without: usize = sketches.iter().flatten().filter(|sketch| sketch.is_none()).count();
     print(arguments, &refiner, &read, &folded, without)

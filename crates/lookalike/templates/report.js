@@ -165,7 +165,7 @@
     }
     const stored = page.diff === "" ? null : $("d" + page.diff);
     if (stored) { made.append(stored.content.cloneNode(true)); }
-    const hint = element("div", stored ? "cut" : "");
+    const hint = element("div", stored ? "hint" : "");
     if (page.kind === "s") {
       hint.append("What is compared is the same; only the frame around it differs. ");
     } else if (!stored) {
@@ -196,7 +196,8 @@
     const { kept, members, size } = cluster(at);
     const list = element("ul", "members", ...members.map((page) => memberItem(kept, page)));
     const cell = element("td", "", list);
-    cell.colSpan = 4;
+    // Narrow screens have fewer columns.
+    cell.colSpan = [...document.querySelectorAll("#table th")].filter((head) => head.getClientRects().length).length;
     const more = size - 1 - members.length;
     if (more > 0) { list.append(element("li", "soft", count(more) + (more === 1 ? " more page is" : " more pages are") + " in clusters.parquet")); }
     return element("tr", "details", cell);

@@ -267,6 +267,8 @@ fn lists_are_folded_for_people_and_drawn() {
     let page = fs::read_to_string(at.join("lists.html")).unwrap();
     assert!(!page.contains("Jain et al."), "papers are in the documentation");
     assert_eq!(page.matches("<svg class=\"wide\"").count(), 4);
+    // Three of six results, each under a better one.
+    assert!(page.contains("3 results, each with the better one that it was folded under."));
     assert!(at.join("lists.json").exists());
     let points = fs::read_to_string(at.join("lists.csv")).unwrap();
     for figure in ["Figure 4", "Figures 5 to 7", "Figures 8 to 10"] {

@@ -8,6 +8,7 @@
 mod address;
 mod answer;
 mod evidence;
+mod examples;
 pub mod lists;
 mod sketch;
 mod sketched;

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::config::ClusterMode;
 use crate::error::{Error, Result};
-use crate::refine::{ListSketches, Lists, Refiner, StoredSketch};
+use crate::refine::examples::folded_results;
+use crate::refine::{Folded, ListSketches, Lists, Refiner, StoredSketch};
 use crate::report::numbers::counted;
 use crate::report::plots::chart::{COLOURS, Scale, Series};
 use crate::report::plots::figures::{Figure, csv, figure, page};
@@ -154,11 +155,11 @@ impl FirstResults {
     }
 }
 
-/// Writes it as a page with plots, and beside it all numbers as JSON and all points as CSV.
+/// Writes it as a page with plots and the folded results of `lists`, and beside it all numbers as JSON and all points as CSV.
 ///
 /// # Errors
 /// When a file cannot be written.
-pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()> {
+pub fn write_report(found: &Spread, refiner: &Refiner, lists: &Lists, folded: &[Folded], path: &Path) -> Result<()> {
     render::check_page_name(path)?;
     let threshold = refiner.config().method.threshold();
     let mut figures = Vec::from(by_similarity(found));
@@ -170,7 +171,7 @@ pub fn write_report(found: &Spread, refiner: &Refiner, path: &Path) -> Result<()
         counted(found.lengths.first().copied().unwrap_or_default() as u64, "result"),
         refiner.config().method.name()
     );
-    render::write(path, page("Near-duplicates in search results", &lead, &figures, &[])?)?;
+    render::write(path, page("Near-duplicates in search results", &lead, &figures, &[folded_results(lists, folded)])?)?;
     render::write(&path.with_extension("json"), render::json(found)?)?;
     render::write(&path.with_extension("csv"), csv(&figures))
 }

@@ -210,25 +210,29 @@ fn what_is_plotted_is_what_folding_each_beginning_gives() {
 fn every_list_has_its_curve_in_figures_of_eight() {
     let refiner = Refiner::new(bloom()).unwrap();
     let sketches: ListSketches = (0..9).map(|n| sketches(&refiner, &texts()[..3 + n % 4])).collect();
-    let found = spread(&refiner, &named(&sketches), &sketches).unwrap();
+    let lists = named(&sketches);
+    let folded: Vec<Folded> = sketches.iter().map(|list| refiner.fold(list)).collect();
+    let found = spread(&refiner, &lists, &sketches).unwrap();
     let directory = tempfile::tempdir().unwrap();
     let path = directory.path().join("lists.html");
-    write_report(&found, &refiner, &path).unwrap();
+    write_report(&found, &refiner, &lists, &folded, &path).unwrap();
     let page = std::fs::read_to_string(&path).unwrap();
     assert_eq!(
         page.matches("<svg class=\"wide\"").count(),
         5,
         "two of Figure 4, two of Figures 5 to 7, one of Figures 8 to 10"
     );
+    let all: usize = folded.iter().flat_map(|list| &list.groups).map(|group| group.others.len()).sum();
+    assert!(all > 0 && page.contains("<h2>Folded results</h2>") && page.matches("<tr><td").count() == all);
     let table = std::fs::read_to_string(path.with_extension("csv")).unwrap();
     assert!(["Figure 4", "Figures 5 to 7", "Figures 8 to 10"].iter().all(|figure| table.contains(figure)));
     assert!(table.contains("part 2 of 2") && table.contains(",query 8,3,1\n"), "{table}");
     assert!(path.with_extension("json").exists());
     for ending in ["json", "csv"] {
-        assert!(write_report(&found, &refiner, &path.with_extension(ending)).is_err());
+        assert!(write_report(&found, &refiner, &lists, &folded, &path.with_extension(ending)).is_err());
     }
     let nothing = spread(&refiner, &named(&Vec::new()), &Vec::new()).unwrap();
-    write_report(&nothing, &refiner, &path).unwrap();
+    write_report(&nothing, &refiner, &named(&Vec::new()), &[], &path).unwrap();
 }
 
 #[test]

@@ -109,13 +109,14 @@ impl Drawing {
     }
 }
 
-/// A round number at or above `value`, with its grid lines.
+/// A round number at or above `value`, with its grid lines: at most six.
 fn grid(value: u64) -> (f64, Vec<u64>) {
     let mut unit = 1u64;
     loop {
         for step in [unit, unit * 2, unit * 5] {
-            if step.saturating_mul(4) >= value {
-                return ((step * 4) as f64, (0..=4).map(|n| n * step).collect());
+            if step.saturating_mul(5) >= value {
+                let parts = value.div_ceil(step).max(1);
+                return ((step * parts) as f64, (0..=parts).map(|part| part * step).collect());
             }
         }
         unit = unit.saturating_mul(10);
@@ -348,9 +349,11 @@ mod tests {
 
     #[test]
     fn grids_are_round_and_large_enough() {
-        assert_eq!(grid(0), (4.0, vec![0, 1, 2, 3, 4]));
-        assert_eq!(grid(7).0, 8.0);
-        assert_eq!(grid(1234).0, 2000.0);
+        assert_eq!(grid(0), (1.0, vec![0, 1]));
+        assert_eq!(grid(7), (8.0, vec![0, 2, 4, 6, 8]));
+        assert_eq!(grid(9).0, 10.0);
+        assert_eq!(grid(1234), (1500.0, vec![0, 500, 1000, 1500]));
+        assert!((0..2000).all(|value| grid(value).0 >= value as f64 && grid(value).1.len() <= 6));
         assert_eq!([999, 12_345, 400_000, 20_000_000].map(short), ["999", "12,345", "400k", "20M"]);
     }
 
