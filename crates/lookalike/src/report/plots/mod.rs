@@ -279,8 +279,9 @@ pub(super) fn s_curve(probability: impl Fn(f64) -> f64, threshold: Option<f64>, 
             drawing.line("mark", (x, TOP), (x, canvas.y(0.0)));
             let _ =
                 write!(drawing.svg, "<circle class=\"point\" cx=\"{x:.1}\" cy=\"{:.1}\" r=\"4\"/>", canvas.y(recall));
+            // Low, where the curve is far away on either side.
             let (anchor, beside) = if threshold > 0.6 { ("end", -8.0) } else { ("start", 8.0) };
-            drawing.text("mark-label", anchor, (x + beside, canvas.y(0.5)), &format!("{recall:.4} at {threshold}"));
+            drawing.text("mark-label", anchor, (x + beside, canvas.y(0.13)), &format!("{recall:.4} at {threshold}"));
         }
         drawing.finish()
     })
