@@ -8,6 +8,7 @@ use lookalike::result::ClusterSort;
 
 use crate::evaluate_args::EvaluateArguments;
 use crate::index_args::{IndexArguments, PlanArguments};
+use crate::output_args::OutputArguments;
 use crate::parameters::ParameterFlags;
 use crate::search_args::{RefineArguments, TransferArguments};
 #[cfg(feature = "serve")]
@@ -128,6 +129,9 @@ pub(crate) struct DedupArguments {
     pub(crate) groups: GroupArguments,
 
     #[command(flatten)]
+    pub(crate) outputs: OutputArguments,
+
+    #[command(flatten)]
     pub(crate) reading: ReadingArguments,
 
     /// Read also the files that this list names, one path per line; - is standard input
@@ -205,19 +209,6 @@ pub(crate) struct GroupArguments {
     /// (with --method simhash); against.parquet names both pages
     #[arg(long, value_name = "PATH")]
     pub(crate) against: Option<PathBuf>,
-
-    /// Copy kept page files into DIR/kept instead of only listing them
-    #[arg(long)]
-    pub(crate) copy_kept: bool,
-
-    /// In web archives, write dropped pages to DIR/kept as revisit records that name the page they
-    /// duplicate, instead of leaving them out
-    #[arg(long)]
-    pub(crate) revisit: bool,
-
-    /// Write the tables as JSON lines too
-    #[arg(long)]
-    pub(crate) jsonl: bool,
 }
 
 #[derive(Debug, Args)]
@@ -372,13 +363,8 @@ pub(crate) struct ReclusterArguments {
     #[arg(long, value_name = "GLOB")]
     pub(crate) prefer: Vec<String>,
 
-    /// Copy kept page files instead of only listing them
-    #[arg(long)]
-    pub(crate) copy_kept: bool,
-
-    /// In web archives, write dropped pages as revisit records
-    #[arg(long)]
-    pub(crate) revisit: bool,
+    #[command(flatten)]
+    pub(crate) outputs: OutputArguments,
 
     /// Write into a directory that holds other things (they stay)
     #[arg(long)]

@@ -32,9 +32,7 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
     options.force = arguments.running.force;
     options.replace = arguments.running.replace;
     options.resume = arguments.running.resume;
-    options.jsonl = arguments.groups.jsonl;
-    options.copy_kept = arguments.groups.copy_kept;
-    options.revisit = arguments.groups.revisit;
+    options.outputs = arguments.outputs.options();
     options.against = arguments.groups.against;
     options.seeds = arguments.seeds;
     if arguments.running.dry_run {

@@ -17,6 +17,7 @@ mod interrupt;
 mod json;
 mod method;
 mod one_page;
+mod output_args;
 mod parameters;
 mod plan;
 mod progress;

@@ -14,8 +14,7 @@ pub(crate) fn run(arguments: ReclusterArguments) -> Result<Ending> {
     let mut options = RunOptions::new([input], output);
     options.force = arguments.force;
     options.replace = arguments.replace;
-    options.copy_kept = arguments.copy_kept;
-    options.revisit = arguments.revisit;
+    options.outputs = arguments.outputs.options();
     let progress = Progress::new(&arguments.talking)?;
     let mut regrouping = Regrouping::from(Thresholds {
         threshold: arguments.threshold,

@@ -37,6 +37,18 @@ pub const AGAINST: TableFiles = table!("against");
 pub const KEPT: &str = "kept";
 /// In [`KEPT`], the list of kept page files.
 pub const KEPT_LIST: &str = "kept.txt";
+/// The directory with the dropped records.
+pub const REMOVED: &str = "removed";
+/// What they were dropped for.
+pub const REMOVED_RECORDS: TableFiles = table!("removed");
+/// The directory with all records, and what became of each.
+pub const ANNOTATED: &str = "annotated";
+/// Captures of one URL over time.
+pub const CAPTURES: TableFiles = table!("captures");
+/// The dataset card.
+pub const CARD: &str = "README.md";
+/// Where the dataset card goes if somebody else's file has its name.
+pub const CARD_ASIDE: &str = "README.lookalike.md";
 /// The page for people.
 pub const REPORT: &str = "report.html";
 /// Records that could not be used.

@@ -115,6 +115,7 @@ pub mod result {
     pub use crate::job::explain::{ChainLink, Evidence, ExplainedPage, Explanation, Explanations, Rejected, explain};
     pub use crate::plan::layout::Layout;
     pub use crate::report::index_plots::index_plots;
+    pub use crate::report::outputs::{KeptCompression, KeptFormat, OutputOptions};
     pub use crate::report::run::StageUse;
     pub use crate::report::stored::groups::{Cluster, ClusterPage, ClusterQuery, ClusterSort, clusters};
     pub use crate::report::summary::{

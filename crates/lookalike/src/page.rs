@@ -81,6 +81,24 @@ pub struct Capture {
     pub own: CaptureKeys,
     /// For a revisit, which has no text, the names of the capture that has it.
     pub refers_to: Option<CaptureKeys>,
+    /// When it was taken, in seconds since 1970.
+    pub taken: Option<u64>,
+}
+
+impl Capture {
+    /// What is remembered of it once revisits have found their originals.
+    pub(crate) fn captured(&self) -> Captured {
+        Captured { seconds: self.taken, payload: self.own[2] }
+    }
+}
+
+/// When a page was captured, and what.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Captured {
+    /// Seconds since 1970.
+    pub(crate) seconds: Option<u64>,
+    /// The digest of its payload as a number, 0 where it has none.
+    pub(crate) payload: u64,
 }
 
 /// Where a page comes from.

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Result;
-use crate::page::{PageId, PageOrigin, PageRange, PageVec, SourceId};
+use crate::page::{Captured, PageId, PageOrigin, PageRange, PageVec, SourceId};
 use crate::read::{Wanted, WantedRecord};
 use crate::spill::{Scratch, Spill};
 use crate::text::Scope;
@@ -44,6 +44,8 @@ pub struct PageTable {
     strings: Spill<u8>,
     string_starts: Vec<u64>,
     renamed: HashMap<PageId, String>,
+    /// Pages that are captures, ascending, with when they were taken.
+    pub captured: Vec<(PageId, Captured)>,
     /// Revisits, each with the page that has its text; none if that is not in the input.
     revisits: BTreeMap<PageId, Option<PageId>>,
 }
@@ -103,6 +105,7 @@ impl PageTable {
             strings: Spill::new(directory.join("page-strings"), limit_bytes),
             string_starts: vec![0],
             renamed: HashMap::new(),
+            captured: Vec::new(),
             revisits: BTreeMap::new(),
         }
     }

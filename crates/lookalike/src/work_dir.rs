@@ -9,11 +9,26 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::error::{Error, Result};
 use crate::files::{self, READ_KEY, WORK};
 
 /// How the names of files begin that a later run can go on with.
 pub(crate) const READ_PREFIX: &str = "read-";
+
+/// Directories of records that others may have made, and why we do not write there then.
+const FOREIGN: [(&str, &str); 3] = [
+    (files::KEPT, "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another `output`"),
+    (
+        files::REMOVED,
+        "holds a 'removed' that is not ours and would have to be replaced; move it, or choose another `output`",
+    ),
+    (
+        files::ANNOTATED,
+        "holds an 'annotated' that is not ours and would have to be replaced; move it, or choose another `output`",
+    ),
+];
 
 /// An output directory that this run holds.
 #[derive(Debug)]
@@ -50,10 +65,9 @@ impl WorkDir {
                 "exists and is not a lookalike result; choose another `output`, or use `force` to write into it (files of other names stay)",
             ));
         }
-        if exists && !holds_result && output.join(files::KEPT).exists() {
-            return Err(not_ours(
-                "holds a 'kept' that is not ours and would have to be replaced; move it, or choose another `output`",
-            ));
+        let foreign = FOREIGN.iter().find(|(name, _)| files.contains(name) && output.join(name).exists());
+        if let Some((_, reason)) = foreign.filter(|_| exists && !holds_result) {
+            return Err(not_ours(reason));
         }
         let mut made: Vec<PathBuf> = output
             .ancestors()
@@ -120,6 +134,12 @@ impl WorkDir {
         }
         for name in &self.files {
             let (from, to) = (self.work.join(name), self.output.join(name));
+            if *name == files::CARD || *name == files::CARD_ASIDE {
+                continue;
+            }
+            if *name == files::SUMMARY {
+                self.publish_card()?;
+            }
             if from.exists() || self.holds_result {
                 remove(&to)?;
             }
@@ -130,6 +150,45 @@ impl WorkDir {
         self.can_resume.store(false, Ordering::Relaxed);
         Ok(())
     }
+}
+
+impl WorkDir {
+    /// Puts the dataset card into place, without replacing what somebody has written or edited.
+    fn publish_card(&self) -> Result<()> {
+        let from = self.work.join(files::CARD);
+        let mut targets = Vec::new();
+        for name in [files::CARD, files::CARD_ASIDE] {
+            let path = self.output.join(name);
+            match fs::read(&path) {
+                Ok(bytes) if !is_signed(&bytes) => continue,
+                Ok(_) if self.holds_result => remove(&path)?,
+                Ok(_) => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(_) => continue, // a directory, or nothing that we may look at
+            }
+            targets.push(path);
+        }
+        match targets.first() {
+            Some(to) if from.exists() => fs::rename(&from, to).map_err(Error::io(to, "write")),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// How the line begins that tells whether a file is still as we wrote it.
+const SIGNATURE: &str = "<!-- Written by lookalike, and replaced by its next run unless it is edited. ";
+
+/// A text with a line that tells later whether it was edited; `{signature}` says where.
+pub(crate) fn signed(text: &str) -> String {
+    let hash = xxh3_64(text.replace("{signature}", "").as_bytes());
+    text.replace("{signature}", &format!("{SIGNATURE}{hash:016x} -->"))
+}
+
+/// Whether a file is as we wrote it.
+fn is_signed(bytes: &[u8]) -> bool {
+    let Ok(text) = std::str::from_utf8(bytes) else { return false };
+    let Some(line) = text.lines().find(|line| line.starts_with(SIGNATURE)) else { return false };
+    signed(&text.replacen(line, "{signature}", 1)) == text
 }
 
 impl Drop for WorkDir {
@@ -203,6 +262,37 @@ mod tests {
         let other = tempfile::tempdir().unwrap();
         fs::create_dir(other.path().join("kept")).unwrap();
         assert!(matches!(open(other.path(), true, false), Err(Error::OutputNotOurs { .. })));
+    }
+
+    #[test]
+    fn a_card_that_somebody_wrote_or_edited_stays() {
+        let root = tempfile::tempdir().unwrap();
+        let at = |name: &str| root.path().join(name);
+        let run = |card: &str, force| {
+            let files = vec![files::CARD, files::CARD_ASIDE, files::SUMMARY];
+            let work = WorkDir::open(files, root.path(), force, false).unwrap();
+            fs::write(work.path().join(files::CARD), signed(card)).unwrap();
+            fs::write(work.path().join(files::SUMMARY), "{\"lookalike\": 1}").unwrap();
+            work.publish().unwrap();
+        };
+        let read = |name: &str| fs::read_to_string(at(name)).unwrap_or_default();
+        run("# One\n{signature}\n", false);
+        run("# Two\n{signature}\n", false);
+        assert!(read("README.md").starts_with("# Two"), "ours is replaced");
+        let edited = read("README.md") + "by me\n";
+        fs::write(at("README.md"), &edited).unwrap();
+        run("# Three\n{signature}\n", false);
+        assert_eq!(read("README.md"), edited);
+        assert!(read("README.lookalike.md").starts_with("# Three"));
+        fs::remove_file(at("README.md")).unwrap();
+        run("# Four\n{signature}\n", false);
+        assert!(read("README.md").starts_with("# Four") && !at("README.lookalike.md").exists());
+        for name in ["README.md", "README.lookalike.md"] {
+            fs::write(at(name), "mine").unwrap();
+        }
+        run("# Five\n{signature}\n", false);
+        assert_eq!((read("README.md"), read("README.lookalike.md")), ("mine".to_owned(), "mine".to_owned()));
+        assert!(!at(".lookalike-work").exists());
     }
 
     #[test]

@@ -180,7 +180,7 @@ fn the_result_directory_is_complete_and_consistent() {
     assert!(report.contains("<svg") && !report.contains("src=") && !report.contains("<link"), "one file, no network");
 }
 
-fn write_csv(path: &Path, delimiter: char) {
+pub fn write_csv(path: &Path, delimiter: char) {
     let mut text = format!("id{delimiter}url{delimiter}text\r\n");
     for document in documents() {
         text += &format!(
@@ -193,7 +193,7 @@ fn write_csv(path: &Path, delimiter: char) {
     fs::write(path, text).unwrap();
 }
 
-fn write_parquet(path: &Path) {
+pub fn write_parquet(path: &Path) {
     let documents = documents();
     let column = |field: fn(&crate::common::Document) -> &str| {
         Arc::new(StringArray::from_iter_values(documents.iter().map(field))) as ArrayRef

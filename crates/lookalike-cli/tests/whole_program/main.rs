@@ -14,6 +14,7 @@ mod index;
 mod inputs;
 mod methods;
 mod old_files;
+mod outputs;
 mod papers;
 mod remarks;
 mod report;

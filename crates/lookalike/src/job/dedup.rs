@@ -75,11 +75,13 @@ pub struct Outcome {
 /// Whatever stops the run; bad records do not, unless `strict` is set. Nothing half-written stays.
 pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> Result<Outcome> {
     config.check()?;
+    options.outputs.check()?;
     let work = WorkDir::open(report::result_files(), &options.output, options.force, options.resume)?;
     if options.inputs.iter().any(|input| input == STDIN) {
         check_earlier(options, &work, None)?; // before all of it is copied
     }
     let Inputs { corpus, against } = Inputs::open(config, options, &work)?;
+    options.outputs.check_sources(&corpus)?;
     let config = &Against::config(against.as_ref(), config);
     let job = checkpoint::job(config, &corpus, against.as_ref());
     check_earlier(options, &work, job)?;
@@ -204,7 +206,7 @@ impl Run<'_> {
             against: run.options.against.as_deref().map(|path| (path, &sketched.against_names)),
         };
         let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
-            report::write(&findings, run.work.path(), &run.options.output, run.options.output_options(), run.observer)
+            report::write(&findings, run.work.path(), &run.options.output, run.options.outputs, run.observer)
         })?;
         let spilled = [
             ("page strings", pages.is_spilled()),

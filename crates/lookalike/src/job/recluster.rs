@@ -23,12 +23,13 @@ use crate::page_table::PageTable;
 use crate::plan::{CorpusStats, NEAR_MISS_SHARE};
 use crate::read::compression::Compression;
 use crate::read::{Corpus, STDIN, Source, known_source};
+use crate::report::outputs::KeptFormat;
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::stored::stricter::Stricter;
 use crate::report::stored::{self, StoredPages, StoredSummary};
 use crate::report::summary::Thresholds;
-use crate::report::{self, Earlier, Findings, OutputOptions, files, sinks};
+use crate::report::{self, Earlier, Findings, files, sinks};
 use crate::spill::Scratch;
 use crate::verify::Verified;
 use crate::work_dir::WorkDir;
@@ -101,7 +102,10 @@ pub fn recluster(
     config.groups.keep = keep.unwrap_or(config.groups.keep);
     config.groups.prefer = prefer.unwrap_or(config.groups.prefer);
     config.check()?;
-    let options = RunOptions { jsonl: directory.join(files::CLUSTERS.jsonl).exists(), ..options.clone() };
+    let mut outputs = options.outputs.or(stored.outputs);
+    outputs.jsonl |= directory.join(files::CLUSTERS.jsonl).exists();
+    outputs.check()?;
+    let options = RunOptions { outputs, ..options.clone() };
     let work = WorkDir::open(report::result_files(), &options.output, options.force, false)?;
     let is_in_place =
         directory.canonicalize().is_ok_and(|path| work.output().canonicalize().is_ok_and(|to| to == path));
@@ -113,6 +117,7 @@ pub fn recluster(
         let loaded = stored::pages(directory, work.path(), limit)?;
         let sources = sources(&loaded, &stored)?;
         let corpus = config.corpus(sources);
+        outputs.check_sources(&corpus)?;
         // Chains are compared again, with the same weights, and without the same frames.
         let needs = config.corpus_needs();
         let mut stats = CorpusStats::default();
@@ -209,8 +214,9 @@ fn cluster_again(
     };
     let summary = run.stage(Stage::Write, pages.len() as u64, |run| {
         // Copies that the first run made are made again.
-        let copy_kept = run.options.copy_kept || sinks::has_copies(directory, &corpus.sources);
-        let options = OutputOptions { copy_kept, ..run.options.output_options() };
+        let mut options = run.options.outputs;
+        let is_listed = !options.no_kept && options.kept_format == KeptFormat::Same;
+        options.copy_kept |= is_listed && sinks::has_copies(directory, &corpus.sources);
         report::write_again(&findings, directory, run.work.path(), &run.options.output, options, run.observer)
     })?;
     let stages = run.resources.write(run.work.path(), &run.options.facts(None, 0, &[]))?;

@@ -32,14 +32,10 @@ pub struct RunOptions {
     pub force: bool,
     /// Replace a result of other inputs or settings.
     pub replace: bool,
-    /// Write the tables as JSON lines too.
-    pub jsonl: bool,
-    /// Copy kept page files instead of only listing them.
-    pub copy_kept: bool,
+    /// What is written besides the tables, and how.
+    pub outputs: OutputOptions,
     /// Go on with what a killed run has done.
     pub resume: bool,
-    /// In crawls, write dropped pages as revisits of the pages that they duplicate.
-    pub revisit: bool,
     /// Files with the examples that seeded matching starts from.
     pub seeds: Vec<String>,
     /// A result or an index: what it has is dropped.
@@ -58,10 +54,8 @@ impl RunOptions {
             strict: false,
             force: false,
             replace: false,
-            jsonl: false,
-            copy_kept: false,
+            outputs: OutputOptions::default(),
             resume: false,
-            revisit: false,
             seeds: Vec::new(),
             against: None,
         }
@@ -77,11 +71,6 @@ impl RunOptions {
     #[must_use]
     pub fn default_threads() -> usize {
         std::thread::available_parallelism().map_or(1, usize::from)
-    }
-
-    /// How its outputs are written.
-    pub(crate) fn output_options(&self) -> OutputOptions {
-        OutputOptions { jsonl: self.jsonl, copy_kept: self.copy_kept, revisit: self.revisit }
     }
 
     /// What `run.json` says of it.

@@ -9,6 +9,7 @@ pub mod diff;
 pub mod index_plots;
 pub(crate) mod links;
 pub(crate) mod numbers;
+pub mod outputs;
 pub(crate) mod plots;
 pub(crate) mod render;
 pub mod run;
@@ -34,6 +35,7 @@ use crate::page_table::PageTable;
 use crate::plan::Plan;
 use crate::read::Corpus;
 use crate::verify::Verified;
+pub use outputs::OutputOptions;
 use sinks::SinkContext;
 pub(crate) use sinks::result_files;
 use skipped::Skipped;
@@ -89,17 +91,6 @@ pub struct Findings<'a> {
     pub earlier: Option<Earlier>,
     /// Another corpus, and what its pages are called there.
     pub against: Option<(&'a Path, &'a HashMap<PageId, String>)>,
-}
-
-/// How outputs are written.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OutputOptions {
-    /// Write the tables as JSON lines too.
-    pub jsonl: bool,
-    /// Copy kept page files instead of only listing them.
-    pub copy_kept: bool,
-    /// In web archives, write dropped pages as revisits of the pages that they duplicate.
-    pub revisit: bool,
 }
 
 /// What a second clustering takes over from the run before it.
@@ -158,7 +149,7 @@ pub fn write(
     options: OutputOptions,
     observer: &dyn Observer,
 ) -> Result<Summary> {
-    let summary = Summary::new(findings)?;
+    let summary = Summary::new(findings, options)?;
     sinks::write(findings, directory, &SinkContext { summary: &summary, output, options, observer })?;
     Ok(summary)
 }
@@ -176,7 +167,7 @@ pub fn write_again(
     options: OutputOptions,
     observer: &dyn Observer,
 ) -> Result<Summary> {
-    let summary = Summary::new(findings)?;
+    let summary = Summary::new(findings, options)?;
     sinks::write_again(findings, earlier, directory, &SinkContext { summary: &summary, output, options, observer })?;
     Ok(summary)
 }

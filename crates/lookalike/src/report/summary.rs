@@ -11,7 +11,7 @@ use crate::page::{Kind, PageId, PageOrigin, SourceId};
 use crate::plan::Plan;
 use crate::plan::layout::Layout;
 use crate::read::{Format, Source};
-use crate::report::Findings;
+use crate::report::{Findings, OutputOptions};
 use crate::sketch::page_sets::PageSets;
 use crate::sketch::supershingle::Bands;
 
@@ -52,6 +52,9 @@ pub struct Summary {
     /// The thresholds that were asked for then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reclustered: Option<Thresholds>,
+    /// What was written besides the tables, if anything unusual was asked for.
+    #[serde(skip_serializing_if = "OutputOptions::is_default")]
+    pub outputs: OutputOptions,
     /// Files that were read.
     pub sources: u64,
     /// Their size on disk.
@@ -270,7 +273,7 @@ pub struct LargeCluster {
 
 impl Summary {
     /// Counts everything.
-    pub(super) fn new(findings: &Findings<'_>) -> Result<Summary> {
+    pub(super) fn new(findings: &Findings<'_>, outputs: OutputOptions) -> Result<Summary> {
         let pages = findings.pages;
         let mut kinds: BTreeMap<&'static str, u64> = Kind::ALL.iter().map(|kind| (kind.name(), 0)).collect();
         let of_input = || findings.fates.by_page().filter(|(page, _)| pages.is_input(*page));
@@ -293,6 +296,7 @@ impl Summary {
             config: findings.config.clone(),
             reclustered_at: findings.earlier.as_ref().map(|earlier| earlier.threshold),
             reclustered: findings.earlier.as_ref().map(|earlier| earlier.asked),
+            outputs,
             sources: findings.source_count,
             source_bytes: findings.source_bytes,
             files: findings.earlier.as_ref().map_or_else(|| source_files(findings), |earlier| earlier.files.clone()),

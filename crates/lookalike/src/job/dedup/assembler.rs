@@ -47,6 +47,8 @@ impl Assembler<'_> {
         table.featureless.extend(batch.featureless.iter().map(|row| row.from_start(start)));
         let near_rows = batch.near_rows.drain(..);
         self.near_rows.extend(near_rows.map(|(row, id, distance)| (row.from_start(start), id, distance)));
+        let captured = batch.captures.iter().map(|(row, capture)| (row.from_start(start), capture.captured()));
+        table.pages.captured.extend(captured);
         self.captures.extend(batch.captures.iter().map(|&(row, capture)| (row.from_start(start), capture)));
         add_counts(&mut table.other_records, &batch.other_records);
         add_counts(&mut table.scopes, &batch.scopes);

@@ -7,6 +7,7 @@
 use std::borrow::Cow;
 use std::str::FromStr;
 
+use chrono::{DateTime, NaiveDateTime};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -192,7 +193,7 @@ fn warc_page<'a>(input: &Input<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<RawPag
         id: text(head.trec_id.or(head.id)),
         url: text(head.url),
         rank_value: rank_value(input.names(), &head),
-        capture: Some(Capture { own, refers_to: is_revisit.then_some(refers_to) }),
+        capture: Some(Capture { own, refers_to: is_revisit.then_some(refers_to), taken: head.date.and_then(seconds) }),
         ..page
     })
 }
@@ -212,6 +213,7 @@ fn arc_page<'a>(input: &Input<'_>, cut: &Cut, bytes: &'a [u8]) -> Result<RawPage
     let date = std::str::from_utf8(head.date).ok().filter(|_| input.names().rank_is_date);
     Ok(RawPage {
         url: Some(String::from_utf8_lossy(head.url)),
+        capture: Some(Capture { own: [0; 3], refers_to: None, taken: seconds(head.date) }),
         rank_value: date.and_then(|date| input.names().rank_value(date)),
         ..page
     })
@@ -300,6 +302,16 @@ fn rank_value(names: &FieldNames, head: &WarcHead<'_>) -> Option<f64> {
     names.rank_value(std::str::from_utf8(value?).ok()?)
 }
 
+/// Seconds since 1970 of a date such as `2008-04-30T20:48:25Z` or `20080430204825`.
+fn seconds(date: &[u8]) -> Option<u64> {
+    let date = std::str::from_utf8(date).ok()?;
+    let seconds = match DateTime::parse_from_rfc3339(date) {
+        Ok(time) => time.timestamp(),
+        Err(_) => NaiveDateTime::parse_from_str(date, "%Y%m%d%H%M%S").ok()?.and_utc().timestamp(),
+    };
+    u64::try_from(seconds).ok()
+}
+
 /// A name as a number; 0 for none.
 pub(crate) fn key(name: Option<&[u8]>) -> u64 {
     name.map_or(0, |name| xxh3_64(name).max(1))
@@ -316,6 +328,13 @@ fn place_key(url: Option<&[u8]>, date: Option<&[u8]>) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn both_notations_of_dates_are_read() {
+        assert_eq!(seconds(b"1970-01-01T00:01:00Z"), Some(60));
+        assert_eq!(seconds(b"2008-04-30T20:48:25.123456Z"), seconds(b"20080430204825"));
+        assert_eq!((seconds(b"2008"), seconds(b"soon"), seconds(b"\xff")), (None, None, None));
+    }
 
     #[test]
     fn filters_are_read_as_people_write_them() {

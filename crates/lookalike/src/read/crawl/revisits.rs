@@ -17,7 +17,7 @@ const LONGEST_CHAIN: usize = 64;
 
 impl Captures {
     pub(crate) fn extend(&mut self, captures: impl Iterator<Item = (PageId, Capture)>) {
-        for (page, Capture { own, refers_to }) in captures {
+        for (page, Capture { own, refers_to, .. }) in captures {
             match refers_to {
                 None => self.pages.push((page, own)),
                 Some(refers_to) => self.revisits.push((page, own, refers_to)),
@@ -78,7 +78,7 @@ mod tests {
     #[test]
     fn revisits_are_followed_by_id_then_place_then_digest_and_through_each_other() {
         let mut captures = Captures::default();
-        let capture = |own, refers_to| Capture { own, refers_to };
+        let capture = |own, refers_to| Capture { own, refers_to, taken: None };
         captures.extend(
             [
                 (0, capture([1, 11, 21], None)),

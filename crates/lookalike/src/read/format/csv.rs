@@ -15,7 +15,9 @@ use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::read::WantedRecord;
 use crate::read::fields::{Columns, FieldNames, Role};
 use crate::read::format::fielded::{FieldedRecord, emit, join};
-use crate::read::format::reader::{Description, Input, Keeping, Likeness, Problem, Reader as FormatReader, text_start};
+use crate::read::format::reader::{
+    Annotations, Description, Input, Keeping, Likeness, Problem, Reader as FormatReader, text_start,
+};
 use crate::read::split::batch::{BatchSender, Content, Only, Place, Visit, visit_places};
 use crate::read::split::buffer::Buffer;
 use crate::read::split::stream::{Pieces, Stream};
@@ -45,6 +47,10 @@ impl FormatReader for Csv {
     fn keeping(&self, input: &Input<'_>) -> Keeping {
         keeping(input, None)
     }
+
+    fn annotations(&self) -> Option<Annotations> {
+        Some(Annotations::Table(|input| table_head(input, None)))
+    }
 }
 
 impl FormatReader for Tsv {
@@ -66,6 +72,10 @@ impl FormatReader for Tsv {
 
     fn keeping(&self, input: &Input<'_>) -> Keeping {
         keeping(input, Some(b'\t'))
+    }
+
+    fn annotations(&self) -> Option<Annotations> {
+        Some(Annotations::Table(|input| table_head(input, Some(b'\t'))))
     }
 }
 
@@ -107,6 +117,29 @@ fn keeping(input: &Input<'_>, delimiter: Option<u8>) -> Keeping {
     match open_table(input, delimiter) {
         Ok(Some((pieces, _))) => Keeping::Records { header_bytes: pieces.offset },
         Ok(None) | Err(_) => Keeping::Nothing,
+    }
+}
+
+/// The header of a table, with what parses its records, for whoever writes them again.
+pub(crate) struct TableHead {
+    /// Bytes at the start of the source that the header takes, with what is in front of it.
+    pub(crate) header_bytes: u64,
+    pub(crate) delimiter: u8,
+    pub(crate) names: Vec<String>,
+    parser: RecordParser,
+}
+
+fn table_head(input: &Input<'_>, delimiter: Option<u8>) -> Option<TableHead> {
+    let (pieces, Header { delimiter, names, .. }) = open_table(input, delimiter).ok()??;
+    Some(TableHead { header_bytes: pieces.offset, delimiter, names, parser: RecordParser::new(delimiter) })
+}
+
+impl TableHead {
+    /// The cells of a record.
+    pub(crate) fn cells<'h>(&'h mut self, record: &[u8]) -> impl ExactSizeIterator<Item = &'h [u8]> + use<'h> {
+        self.parser.parse(record);
+        let parser = &self.parser;
+        (0..parser.fields()).map(|at| parser.field(at))
     }
 }
 

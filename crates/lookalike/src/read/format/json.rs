@@ -11,7 +11,7 @@ use memchr::{memchr, memchr2, memmem, memrchr};
 use crate::error::{Result, SkipKind};
 use crate::read::WantedRecord;
 use crate::read::format::fielded::emit;
-use crate::read::format::reader::{Description, Input, Keeping, Likeness, Reader, text_start};
+use crate::read::format::reader::{Annotations, Description, Input, Keeping, Likeness, Reader, text_start};
 use crate::read::format::{Format, json_object};
 use crate::read::split::batch::{BatchSender, Content, Cut, Only, Place, Visit, visit_places};
 use crate::read::split::buffer::Buffer;
@@ -104,6 +104,10 @@ impl Reader for Json {
 
     fn keeping(&self, input: &Input<'_>) -> Keeping {
         input.pieces().map_or(Keeping::Nothing, |pieces| Keeping::Framed(Frame::of(input, pieces)))
+    }
+
+    fn annotations(&self) -> Option<Annotations> {
+        Some(Annotations::Object)
     }
 }
 

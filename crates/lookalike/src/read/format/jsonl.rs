@@ -8,7 +8,7 @@ use crate::error::{Result, SkipKind};
 use crate::read::WantedRecord;
 use crate::read::format::fielded::emit;
 use crate::read::format::json::{Shape, shape};
-use crate::read::format::reader::{Description, Input, Keeping, Likeness, Reader};
+use crate::read::format::reader::{Annotations, Description, Input, Keeping, Likeness, Reader};
 use crate::read::format::{Format, json_object};
 use crate::read::split::batch::{BatchSender, Content, Only, Place, Visit, visit_places};
 use crate::read::split::buffer::Buffer;
@@ -71,6 +71,10 @@ impl Reader for Jsonl {
 
     fn keeping(&self, _: &Input<'_>) -> Keeping {
         Keeping::Records { header_bytes: 0 }
+    }
+
+    fn annotations(&self) -> Option<Annotations> {
+        Some(Annotations::Object)
     }
 }
 

@@ -25,6 +25,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
+use crate::read::source::compression::Compression;
 use reader::{FileParser, Members, Reader};
 
 /// All of them, in the order in which they are listed.
@@ -180,9 +181,8 @@ impl<'de> Deserialize<'de> for Format {
 /// The ending of a name in lower case, without that of its compression.
 fn extension(path: &Path) -> Option<String> {
     let name = path.file_name()?.to_string_lossy().to_ascii_lowercase();
-    let packed = [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"];
-    let name = packed.iter().find_map(|ending| name.strip_suffix(ending)).unwrap_or(&name);
-    name.rsplit_once('.').map(|(_, extension)| extension.to_owned())
+    let packed = name.rfind('.').filter(|&at| Compression::is_ending(&name[at..]));
+    name[..packed.unwrap_or(name.len())].rsplit_once('.').map(|(_, extension)| extension.to_owned())
 }
 
 /// Whether a file in a directory of pages is plainly something else.

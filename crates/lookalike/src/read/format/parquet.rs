@@ -12,8 +12,9 @@ use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader,
 use crate::error::{Result, SkipKind};
 use crate::read::Chunks;
 use crate::read::fields::FieldNames;
-use crate::read::format::reader::{Description, Input, Keeping, Likeness, Problem, Reader};
+use crate::read::format::reader::{Annotations, Description, Input, Keeping, Likeness, Problem, Reader};
 use crate::read::format::rows::{BATCH_ROWS, RowColumns, Rows};
+use crate::read::source::file::Location;
 use crate::read::split::batch::BatchSender;
 
 /// Opens a file by its Parquet schema alone: what else its writer noted down about types is not
@@ -21,6 +22,14 @@ use crate::read::split::batch::BatchSender;
 pub(crate) fn open_file(file: Chunks) -> parquet::errors::Result<ParquetRecordBatchReaderBuilder<Chunks>> {
     let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true);
     ParquetRecordBatchReaderBuilder::try_new_with_options(file, options)
+}
+
+/// Opens a file with the types that its writer noted down, as far as they fit what is in it.
+pub(crate) fn open_typed(location: &Location) -> parquet::errors::Result<ParquetRecordBatchReaderBuilder<Chunks>> {
+    match guarded(|| ParquetRecordBatchReaderBuilder::try_new(Chunks::new(location)?)) {
+        Ok(Ok(builder)) => Ok(builder),
+        _ => open_file(Chunks::new(location)?),
+    }
 }
 
 /// Runs `read`; a panic of the Parquet library over a damaged file is damage, not the end of the run.
@@ -75,6 +84,10 @@ impl Reader for Parquet {
 
     fn keeping(&self, _: &Input<'_>) -> Keeping {
         Keeping::Rows
+    }
+
+    fn annotations(&self) -> Option<Annotations> {
+        Some(Annotations::Rows)
     }
 }
 

@@ -6,6 +6,7 @@ use crate::error::{SkipKind, SkippedRecord};
 use crate::page::{RawPage, SourceId};
 use crate::read::fields::FieldNames;
 use crate::read::format::Format;
+use crate::read::format::csv::TableHead;
 use crate::read::format::json::Frame;
 use crate::read::format::page_file::Files;
 use crate::read::source::file::SourceFile;
@@ -45,6 +46,11 @@ pub(crate) trait Reader: Sync {
 
     /// How the kept part of a source is written.
     fn keeping(&self, input: &Input<'_>) -> Keeping;
+
+    /// How fields are added to its records; nothing where they cannot have any.
+    fn annotations(&self) -> Option<Annotations> {
+        None
+    }
 
     /// Where every file is one page: makes a page of its bytes.
     fn file_parser(&self) -> Option<FileParser> {
@@ -108,6 +114,17 @@ pub(crate) enum Keeping {
     File,
     /// Nothing: no record of the source could be read.
     Nothing,
+}
+
+/// How fields are added to the records of a format.
+#[derive(Clone, Copy)]
+pub(crate) enum Annotations {
+    /// Every record is a JSON object.
+    Object,
+    /// Every record is a row of cells behind a header; nothing if that cannot be read.
+    Table(fn(&Input<'_>) -> Option<TableHead>),
+    /// The rows of a Parquet file.
+    Rows,
 }
 
 /// What is wrong with a record.

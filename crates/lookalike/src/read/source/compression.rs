@@ -1,6 +1,5 @@
 //! Compressed bytes → bytes, recognised by their first bytes.
 
-use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Write};
 
 use bzip2::Compression as BzipLevel;
@@ -30,13 +29,13 @@ pub enum Compression {
 }
 
 /// gzip level of the files in `kept/`.
-pub const GZIP_LEVEL: u32 = 6;
+pub(crate) const GZIP_LEVEL: u32 = 6;
 /// zstd level of the files in `kept/`.
-pub const ZSTD_LEVEL: i32 = 3;
+pub(crate) const ZSTD_LEVEL: i32 = 3;
 /// bzip2 level of the files in `kept/`.
-pub const BZIP2_LEVEL: u32 = 9;
+pub(crate) const BZIP2_LEVEL: u32 = 9;
 /// xz level of the files in `kept/`.
-pub const XZ_LEVEL: u32 = 6;
+pub(crate) const XZ_LEVEL: u32 = 6;
 /// Memory that unpacking xz may take; what packs with more is rare.
 const XZ_MEMORY: u64 = 1 << 30;
 
@@ -61,6 +60,23 @@ impl Compression {
             _ if head.starts_with(XZ_MAGIC) => Compression::Xz,
             _ => Compression::None,
         }
+    }
+
+    /// The name used for settings.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Compression::None => "none",
+            Compression::Gzip => "gzip",
+            Compression::Zstd => "zstd",
+            Compression::Bzip2 => "bzip2",
+            Compression::Xz => "xz",
+        }
+    }
+
+    /// Whether names of compressed files end with this.
+    pub(crate) fn is_ending(ending: &str) -> bool {
+        [".gz", ".gzip", ".zst", ".zstd", ".bz2", ".xz"].contains(&ending.to_ascii_lowercase().as_str())
     }
 
     /// What a file's name ends with.
@@ -94,57 +110,66 @@ impl Compression {
     /// # Errors
     /// When the encoder cannot be set up.
     pub fn pack(self, bytes: &[u8]) -> io::Result<Vec<u8>> {
+        let mut encoder = self.encoder(Vec::new(), None)?;
+        encoder.write_all(bytes)?;
+        encoder.finish()
+    }
+
+    /// A writer that compresses into `out`, at a level of its own or the usual one.
+    ///
+    /// # Errors
+    /// When the encoder cannot be set up.
+    pub(crate) fn encoder<W: Write>(self, out: W, level: Option<i32>) -> io::Result<Encoder<W>> {
+        let or = |usual: u32| level.and_then(|level| u32::try_from(level).ok()).unwrap_or(usual);
+        Ok(match self {
+            Compression::None => Encoder::Plain(out),
+            Compression::Gzip => Encoder::Gzip(GzEncoder::new(out, GzipLevel::new(or(GZIP_LEVEL)))),
+            Compression::Zstd => Encoder::Zstd(zstd::stream::write::Encoder::new(out, level.unwrap_or(ZSTD_LEVEL))?),
+            Compression::Bzip2 => Encoder::Bzip2(BzEncoder::new(out, BzipLevel::new(or(BZIP2_LEVEL)))),
+            Compression::Xz => Encoder::Xz(XzEncoder::new(out, or(XZ_LEVEL))),
+        })
+    }
+}
+
+/// Compresses what is written; the stream is complete once it is finished.
+pub(crate) enum Encoder<W: Write> {
+    Plain(W),
+    Gzip(GzEncoder<W>),
+    Zstd(zstd::stream::write::Encoder<'static, W>),
+    Bzip2(BzEncoder<W>),
+    Xz(XzEncoder<W>),
+}
+
+impl<W: Write> Encoder<W> {
+    /// Closes the stream, and returns what it was written to.
+    pub(crate) fn finish(self) -> io::Result<W> {
         match self {
-            Compression::None => Ok(bytes.to_vec()),
-            Compression::Gzip => {
-                let mut encoder = GzEncoder::new(Vec::new(), GzipLevel::new(GZIP_LEVEL));
-                encoder.write_all(bytes)?;
-                encoder.finish()
-            }
-            Compression::Zstd => zstd::stream::encode_all(bytes, ZSTD_LEVEL),
-            Compression::Bzip2 => {
-                let mut encoder = BzEncoder::new(Vec::new(), BzipLevel::new(BZIP2_LEVEL));
-                encoder.write_all(bytes)?;
-                encoder.finish()
-            }
-            Compression::Xz => {
-                let mut encoder = XzEncoder::new(Vec::new(), XZ_LEVEL);
-                encoder.write_all(bytes)?;
-                encoder.finish()
-            }
+            Encoder::Plain(out) => Ok(out),
+            Encoder::Gzip(encoder) => encoder.finish(),
+            Encoder::Zstd(encoder) => encoder.finish(),
+            Encoder::Bzip2(encoder) => encoder.finish(),
+            Encoder::Xz(encoder) => encoder.finish(),
         }
     }
 
-    /// Runs `fill` with a writer that compresses into `file`, and closes the stream.
-    ///
-    /// # Errors
-    /// What `fill` or the writing gives.
-    pub fn write(self, file: File, fill: impl FnOnce(&mut dyn Write) -> io::Result<()>) -> io::Result<()> {
-        let mut file = io::BufWriter::with_capacity(READ_BYTES, file);
+    fn writer(&mut self) -> &mut dyn Write {
         match self {
-            Compression::None => fill(&mut file)?,
-            Compression::Gzip => {
-                let mut encoder = GzEncoder::new(&mut file, GzipLevel::new(GZIP_LEVEL));
-                fill(&mut encoder)?;
-                encoder.finish()?;
-            }
-            Compression::Zstd => {
-                let mut encoder = zstd::stream::write::Encoder::new(&mut file, ZSTD_LEVEL)?;
-                fill(&mut encoder)?;
-                encoder.finish()?;
-            }
-            Compression::Bzip2 => {
-                let mut encoder = BzEncoder::new(&mut file, BzipLevel::new(BZIP2_LEVEL));
-                fill(&mut encoder)?;
-                encoder.finish()?;
-            }
-            Compression::Xz => {
-                let mut encoder = XzEncoder::new(&mut file, XZ_LEVEL);
-                fill(&mut encoder)?;
-                encoder.finish()?;
-            }
+            Encoder::Plain(out) => out,
+            Encoder::Gzip(encoder) => encoder,
+            Encoder::Zstd(encoder) => encoder,
+            Encoder::Bzip2(encoder) => encoder,
+            Encoder::Xz(encoder) => encoder,
         }
-        file.flush()
+    }
+}
+
+impl<W: Write> Write for Encoder<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.writer().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.writer().flush()
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 use crate::error::Result;
 use crate::report::sinks::{Sink, SinkContext};
 use crate::report::table::{Cell, ColumnType, TableWriter};
-use crate::report::{Findings, files};
+use crate::report::{Findings, OutputOptions, files};
 use crate::spill::Scratch;
 
 const COLUMNS: [(&str, ColumnType); 4] = [
@@ -22,7 +22,7 @@ impl Sink for Against {
         &[files::AGAINST.parquet, files::AGAINST.jsonl]
     }
 
-    fn applies(&self, findings: &Findings<'_>) -> bool {
+    fn applies(&self, findings: &Findings<'_>, _: OutputOptions) -> bool {
         findings.against.is_some()
     }
 

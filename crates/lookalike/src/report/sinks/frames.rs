@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::names::Named;
 use crate::report::sinks::{Sink, SinkContext};
 use crate::report::table::{Cell, ColumnType, TableWriter};
-use crate::report::{Findings, files};
+use crate::report::{Findings, OutputOptions, files};
 use crate::text::frames::Frames as LearntFrames;
 
 const COLUMNS: [(&str, ColumnType); 10] = [
@@ -34,7 +34,7 @@ impl Sink for Frames {
         &[files::FRAMES.parquet, files::FRAMES.jsonl]
     }
 
-    fn applies(&self, findings: &Findings<'_>) -> bool {
+    fn applies(&self, findings: &Findings<'_>, _: OutputOptions) -> bool {
         findings.config.leaves_out_frames()
     }
 

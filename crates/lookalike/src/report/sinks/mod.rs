@@ -3,21 +3,24 @@
 //! A new output is one file here that implements [`Sink`], and one line in [`SINKS`].
 
 mod against;
+mod annotated;
+mod captures;
+mod card;
 mod clusters;
 mod frames;
 mod kept;
-mod kept_arrow;
-mod kept_crawl;
 mod kept_dataset;
 mod page;
 mod pages;
 mod pairs;
+mod records;
+mod removed;
 mod summary;
 
 use std::fs;
 use std::path::Path;
 
-pub(crate) use kept::has_copies;
+pub(crate) use records::has_copies;
 
 use crate::error::{Error, Result};
 use crate::observe::Observer;
@@ -30,7 +33,7 @@ pub(crate) trait Sink: Sync {
     fn files(&self) -> &'static [&'static str];
 
     /// Whether this run has this output.
-    fn applies(&self, _findings: &Findings<'_>) -> bool {
+    fn applies(&self, _findings: &Findings<'_>, _options: OutputOptions) -> bool {
         true
     }
 
@@ -55,14 +58,18 @@ pub(crate) struct SinkContext<'a> {
 }
 
 /// All outputs, in the order in which they are written. The last one marks a result as complete.
-static SINKS: [&dyn Sink; 9] = [
+static SINKS: [&dyn Sink; 13] = [
     &pages::Pages,
     &frames::Frames,
     &pairs::ACCEPTED,
     &pairs::NEAR_MISSES,
     &clusters::Clusters,
     &against::Against,
+    &captures::Captures,
     &kept::Kept,
+    &removed::Removed,
+    &annotated::Annotated,
+    &card::Card,
     &page::ReportPage,
     &summary::SummaryFile,
 ];
@@ -79,7 +86,8 @@ pub(crate) fn result_files() -> Vec<&'static str> {
 
 /// Writes all outputs into `directory`.
 pub(super) fn write(findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
-    SINKS.iter().filter(|sink| sink.applies(findings)).try_for_each(|sink| sink.write(findings, directory, context))
+    let applying = SINKS.iter().filter(|sink| sink.applies(findings, context.options));
+    { applying }.try_for_each(|sink| sink.write(findings, directory, context))
 }
 
 /// Writes what depends on clusters into `directory`, and copies everything else from the result in `earlier`.
@@ -93,7 +101,7 @@ pub(super) fn write_again(
     for sink in SINKS {
         if !sink.depends_on_clusters() {
             sink.files().iter().try_for_each(|name| copy(name, earlier, directory))?;
-        } else if sink.applies(findings) {
+        } else if sink.applies(findings, context.options) {
             sink.write(findings, directory, context)?;
         }
     }

@@ -18,9 +18,10 @@ use serde::Deserialize;
 use crate::config::{Config, ConfigV1};
 use crate::error::{Error, Result};
 use crate::names::Named;
-use crate::page::{PageId, PageOrigin, PageVec, ScoredPair, SourceId};
+use crate::page::{Captured, PageId, PageOrigin, PageVec, ScoredPair, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
 use crate::plan::decision::SHORT_STORY_WORDS;
+use crate::report::OutputOptions;
 use crate::report::comparison::PageFate;
 use crate::report::files::{self, TableFiles};
 use crate::report::summary::{
@@ -38,6 +39,8 @@ pub(crate) struct StoredSummary {
     /// The thresholds of the last clustering, if it was made again.
     #[serde(default)]
     pub(crate) reclustered: Option<Thresholds>,
+    #[serde(default)]
+    pub(crate) outputs: OutputOptions,
     pub(crate) files: Vec<SourceFile>,
     /// Pages of the input: in the tables, what comes behind them are examples, or pages of another corpus.
     pub(crate) pages: u64,
@@ -212,6 +215,7 @@ pub(crate) fn pages(directory: &Path, work: &Path, limit_bytes: usize) -> Result
         let original = stored.ids.page(&original, directory)?;
         stored.pages.set_revisit(page, Some(original));
     }
+    stored.pages.captured = stored.ids.captured(directory)?;
     stored.first = identities.iter().map(|identity| stored.ids.page(identity, directory)).collect::<Result<_>>()?;
     Ok(stored)
 }
@@ -331,6 +335,27 @@ impl PageIds {
             Ok(())
         })?;
         Ok(names)
+    }
+
+    /// When pages were captured, from `captures.parquet`.
+    fn captured(&self, directory: &Path) -> Result<Vec<(PageId, Captured)>> {
+        let mut captured = Vec::new();
+        let path = directory.join(files::CAPTURES.parquet);
+        if !path.exists() {
+            return Ok(captured);
+        }
+        for_each_batch(&path, |batch| {
+            let (id, seconds, payload) = (text(batch, "id")?, whole(batch, "seconds")?, text(batch, "payload")?);
+            for row in 0..batch.num_rows() {
+                let payload = payload.is_valid(row).then(|| hash_number(payload.value(row))).transpose()?;
+                let seconds = seconds.is_valid(row).then(|| seconds.value(row));
+                captured
+                    .push((self.page(id.value(row), directory)?, Captured { seconds, payload: payload.unwrap_or(0) }));
+            }
+            Ok(())
+        })?;
+        captured.sort_unstable_by_key(|row| row.0);
+        Ok(captured)
     }
 
     /// Reads a table of pairs as it is.
