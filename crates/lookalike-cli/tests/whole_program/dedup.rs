@@ -70,6 +70,7 @@ fn the_result_directory_is_complete_and_consistent() {
     let names: BTreeSet<String> =
         fs::read_dir(&output).unwrap().map(|entry| entry.unwrap().file_name().to_string_lossy().into_owned()).collect();
     let expected = [
+        "README.md",
         "clusters.parquet",
         "frames.parquet",
         "kept",

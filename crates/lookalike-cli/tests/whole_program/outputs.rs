@@ -80,7 +80,7 @@ fn kept_and_removed_lines_are_the_input_and_the_table_says_which_is_where() {
                 let files = names(&output.join(directory)).into_iter().filter(|file| file.starts_with(stem));
                 let files: Vec<String> = files.collect();
                 match split {
-                    None => assert_eq!(files, [name.clone()]),
+                    None => assert_eq!(files, std::slice::from_ref(&name)),
                     Some(_) => {
                         assert!(files.len() > 1, "{files:?}");
                         for (number, file) in files.iter().enumerate() {

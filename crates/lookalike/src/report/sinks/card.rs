@@ -12,7 +12,7 @@ use regex::Regex;
 use crate::cluster::Keep;
 use crate::error::{Error, Result};
 use crate::names::Named;
-use crate::page::PageOrigin;
+use crate::page::{PageOrigin, SourceId};
 use crate::read::Source;
 use crate::report::numbers::{percent, thousands};
 use crate::report::outputs::KeptFormat;
@@ -111,9 +111,12 @@ fn front_matter(
     options: OutputOptions,
 ) -> std::fmt::Result {
     writeln!(out, "---\ntags:\n- deduplicated\n- lookalike\nsize_categories:\n- {}", size_category(summary.kept))?;
-    let sources = findings.reading.sources.iter().filter(|source| source.origin == PageOrigin::Input);
-    let sources: Vec<&Source> = sources.collect();
-    let formats: BTreeSet<&str> = sources.iter().map(|source| source.format.name()).collect();
+    let sources = (0..).map(SourceId::from_index).zip(&findings.reading.sources);
+    let sources: Vec<(SourceId, &Source)> =
+        { sources }.filter(|(_, source)| source.origin == PageOrigin::Input).collect();
+    let formats: BTreeSet<&str> = sources.iter().map(|(_, source)| source.format.name()).collect();
+    // Only files with dropped records are in removed/.
+    let has_dropped = |id: SourceId| findings.pages.pages_of(id).any(|page| !findings.fates[page].keeps(page));
     let loadable = ["jsonl", "parquet", "csv", "tsv", "arrow"];
     let is_loadable = formats.len() == 1 && formats.iter().all(|format| loadable.contains(format));
     let is_converted = options.kept_format != KeptFormat::Same;
@@ -127,7 +130,8 @@ fn front_matter(
     }
     for (name, directory, _) in directories.iter().filter(|directory| directory.2) {
         writeln!(out, "- config_name: {name}\n  data_files:")?;
-        for (split, path) in splits(&sources) {
+        let there = sources.iter().filter(|(id, _)| *directory != files::REMOVED || has_dropped(*id));
+        for (split, path) in splits(&there.map(|row| row.1).collect::<Vec<_>>()) {
             writeln!(out, "  - split: {split}\n    path: \"{directory}/{path}\"")?;
         }
     }
