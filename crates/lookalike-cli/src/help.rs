@@ -36,6 +36,8 @@ const SCREENS: &[Screen] = &[
             ("keep", ""),
             ("prefer", "Files whose pages stay before all others, such as 'gold/**'"),
             ("against", "Drop what another corpus has: a result, files of pages, or an index"),
+            ("removed", "Write the dropped records, too, and what each was dropped for"),
+            ("annotate", "Write all records, with their clusters added"),
             ("format", "Read every input as this format [default: recognised]"),
             ("text_field", "Field with the text or HTML [default: text, content, html or body]"),
             ("content", ""),
@@ -146,6 +148,7 @@ const SCREENS: &[Screen] = &[
 const TOPICS: &[(&str, &str)] = &[
     ("What counts as a near-duplicate", "matching"),
     ("What is kept", "keeping"),
+    ("What is written", "output"),
     ("How the input is read", "input"),
     ("How it runs", "running"),
     ("What it reports", "reporting"),
