@@ -47,7 +47,7 @@ fn the_help_of_every_command_fits_a_screen_and_topics_have_the_rest() {
         assert_eq!(text, help(&[&words[..], &["-h"]].concat()));
         assert_eq!(text, help(&[&["help"], &words[..]].concat()), "{path:?}");
         let Some((_, topics)) = text.split_once("TOPIC, with\n  ") else { continue };
-        let topics: Vec<&str> = topics.trim().split(" | ").collect();
+        let topics: Vec<&str> = topics.split_whitespace().filter(|word| *word != "|").collect();
         let of = |topic: &&str| flags(&help(&[&["help"], &words[..], &[*topic]].concat()));
         let (all, by_topic) = topics.split_last().unwrap();
         let all = of(all);
