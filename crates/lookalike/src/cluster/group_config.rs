@@ -1,12 +1,12 @@
 //! How verified pairs become groups.
 
-use glob::{MatchOptions, Pattern};
+use globset::GlobMatcher;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::names::named;
-use crate::read::Source;
 use crate::read::fields::RankField;
+use crate::read::{Source, patterns};
 
 named! {
     /// How verified pairs become groups.
@@ -109,12 +109,8 @@ impl GroupConfig {
         self.patterns().map(drop)
     }
 
-    fn patterns(&self) -> Result<Vec<Pattern>> {
-        let pattern = |text: &String| {
-            Pattern::new(text)
-                .map_err(|error| Error::invalid("prefer", text, format!("is not a pattern such as gold/**: {error}")))
-        };
-        self.prefer.iter().map(pattern).collect()
+    fn patterns(&self) -> Result<Vec<GlobMatcher>> {
+        self.prefer.iter().map(|pattern| patterns::matcher("prefer", pattern)).collect()
     }
 
     /// The place of every source in the order of preference: that of the first pattern that matches its path, as it was
@@ -124,10 +120,8 @@ impl GroupConfig {
     /// When a pattern matches no source: it is likely a mistake.
     pub(crate) fn preferences(&self, sources: &[Source]) -> Result<Vec<usize>> {
         let patterns = self.patterns()?;
-        // A star stays within a directory, and two stars do not.
-        let options = MatchOptions { require_literal_separator: true, ..MatchOptions::new() };
-        let matches = |pattern: &Pattern, source: &Source| {
-            [&source.display, &source.name].into_iter().any(|name| pattern.matches_with(name, options))
+        let matches = |pattern: &GlobMatcher, source: &Source| {
+            [&source.display, &source.name].into_iter().any(|name| pattern.is_match(name))
         };
         for (pattern, text) in patterns.iter().zip(&self.prefer) {
             if !sources.iter().any(|source| matches(pattern, source)) {

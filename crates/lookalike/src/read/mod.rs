@@ -34,7 +34,7 @@ pub(crate) use format::warc::head as warc_head;
 pub use scan::{Scan, Scanned};
 pub use source::compression;
 pub(crate) use source::file::{Chunks, SourceFile};
-use source::patterns;
+pub(crate) use source::patterns;
 pub(crate) use source::plain;
 pub use source::{STDIN, Source, Sources, discover, known_source};
 pub(crate) use split::batch::Batch;

@@ -1,6 +1,6 @@
 //! Which files of the inputs are read, by patterns of their paths.
 
-use globset::{Glob, GlobBuilder, GlobSet, GlobSetBuilder};
+use globset::{Glob, GlobBuilder, GlobMatcher, GlobSet, GlobSetBuilder};
 
 use crate::error::{Error, Result};
 use crate::read::ReadConfig;
@@ -33,15 +33,22 @@ pub(crate) fn check(config: &ReadConfig) -> Result<()> {
     Patterns::new(config).map(|_| ())
 }
 
+/// One such pattern by itself.
+pub(crate) fn matcher(setting: &'static str, pattern: &str) -> Result<GlobMatcher> {
+    Ok(glob(pattern).map_err(|error| not_a_pattern(setting, pattern, &error))?.compile_matcher())
+}
+
+fn not_a_pattern(setting: &'static str, pattern: &str, error: &globset::Error) -> Error {
+    Error::invalid(setting, pattern, format!("not a pattern: {}", error.kind()))
+}
+
 fn set(setting: &'static str, patterns: &[String]) -> Result<Option<GlobSet>> {
     if patterns.is_empty() {
         return Ok(None);
     }
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        let wrong =
-            |error: globset::Error| Error::invalid(setting, pattern, format!("not a pattern: {}", error.kind()));
-        set.add(glob(pattern).map_err(wrong)?);
+        set.add(glob(pattern).map_err(|error| not_a_pattern(setting, pattern, &error))?);
     }
     let built = set.build();
     Ok(Some(built.map_err(|error| Error::invalid(setting, patterns.join(", "), error.to_string()))?))
