@@ -16,6 +16,7 @@ mod methods;
 mod old_files;
 mod outputs;
 mod papers;
+mod refine;
 mod remarks;
 mod report;
 mod resume;
