@@ -279,7 +279,8 @@ fn every_format_and_compression_gives_the_same_fates() {
         }
     }
     // Standard input.
-    let mut child = lookalike().args(["dedup", "-", "--output"]).arg(&output).stdin(Stdio::piped()).spawn().unwrap();
+    let mut child =
+        lookalike().args(["dedup", "-", "--replace", "--output"]).arg(&output).stdin(Stdio::piped()).spawn().unwrap();
     child.stdin.take().unwrap().write_all(&lines).unwrap();
     assert!(child.wait().unwrap().success());
     assert_eq!(fates(&output), expected);
