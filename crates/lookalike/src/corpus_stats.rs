@@ -264,8 +264,8 @@ mod tests {
         grown.add(&page(&[("said", FEW_PLACES), ("the", 90)]));
         assert_eq!(words(&grown), ["said:3"], "a page that has enough adds none");
         // The most common word so far comes first, then whatever is needed; what stands there once carries nothing.
-        grown.add(&page(&[("said", 1), ("rare", 4), ("the", 10), ("a", 4), ("once", 1)]));
-        assert_eq!(words(&grown), ["said:3", "the:2:2", "a:2:2", "rare:2:2"][..3]);
+        grown.add(&page(&[("said", 1), ("rare", 4), ("the", 10), ("a", 5), ("once", 1)]));
+        assert_eq!(words(&grown), ["said:3", "the:2:2", "a:2:2"]);
         grown.add(&page(&[("der", 30), ("und", 30)]));
         assert_eq!(words(&grown)[3..], ["der:2:2"], "no more than are needed");
         grown.add(&page(&[("the", FEW_PLACES - 2), ("neu", 2)]));
