@@ -248,8 +248,8 @@ fn stored_sketches_are_folded() {
         for method in ["bloom", "minhash", "projection", "simhash", "spotsigs"] {
             let sketches = format!("sketches/{method}.json");
             let groups = json(&["refine", &sketches, "--sketches", "sketch", "--method", method, "--json"], at);
-            for group in groups["groups"].as_array().unwrap() {
-                let others = group["others"].as_array().unwrap();
+            for group in groups["results"].as_array().unwrap() {
+                let others = group["lookalike"]["others"].as_array().unwrap();
                 let others: String =
                     others.iter().map(|row| format!(" + {} {}", row["id"], row["similarity"])).collect();
                 folded.entry(method).or_default().push(format!("{}{others}", group["id"]));

@@ -85,7 +85,8 @@ fn what_is_learnt_is_the_same_every_time_and_found_again() {
     let ran = run(lookalike().args(["recluster", &out, "--threshold", "0.99", "--output"]).arg(at("strict")));
     assert_eq!(ran.code, 0, "{}", ran.stderr);
     assert_eq!(summary(&at("strict"))["dropped"], 2, "the thresholds for stories follow");
-    let ran = run(lookalike().args(["recluster", &out, "--within-site", "0.99", "--output"]).arg(at("strict")));
+    let ran =
+        run(lookalike().args(["recluster", &out, "--within-site", "0.99", "--replace", "--output"]).arg(at("strict")));
     assert_eq!((ran.code, summary(&at("strict"))["dropped"].as_u64()), (0, Some(1)), "the edited copy stays");
     let ran = run(lookalike().args(["recluster", &out, "--within-site", "0.3"]));
     assert!(ran.code == 2 && ran.stderr.contains("--within-site 0.3: is below 0.5"), "{}", ran.stderr);
