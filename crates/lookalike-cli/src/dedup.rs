@@ -53,7 +53,10 @@ pub(crate) fn run(arguments: DedupArguments) -> Result<Ending> {
             return Ok(Ending::Done);
         }
         outcome => outcome.inspect_err(|error| {
-            if can_resume(&options.output) && !error.is_usage() && !matches!(error, Error::Locked { .. }) {
+            // The same command would fail in the same way again.
+            let fails_again = error.is_usage()
+                || matches!(error, Error::Locked { .. } | Error::MemoryFloor { .. } | Error::NoPages { .. });
+            if can_resume(&options.output) && !fails_again {
                 // The error itself is printed after this.
                 let _ = writeln!(io::stderr(), "{}", interrupt::how_to_go_on(&options.output));
             }

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use lookalike::Error;
+use lookalike::config::Scope;
 use lookalike::result::{Outcome, files};
 
 use crate::args::TalkingArguments;
@@ -114,7 +115,12 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     row("kept", summary.kept, share(summary.kept))?;
     row("exact copies", summary.kinds["exact"], share(summary.kinds["exact"]))?;
     if summary.kinds["same_core"] > 0 {
-        row("same text, other frame", summary.kinds["same_core"], share(summary.kinds["same_core"]))?;
+        let is_links = summary.config.content.scope == Scope::Links;
+        row(
+            if is_links { "same links" } else { "same text, other frame" },
+            summary.kinds["same_core"],
+            share(summary.kinds["same_core"]),
+        )?;
     }
     row("near-duplicates", summary.kinds["near"], share(summary.kinds["near"]))?;
     if summary.kinds["contained"] > 0 {

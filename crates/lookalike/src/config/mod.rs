@@ -74,8 +74,8 @@ impl Config {
     /// Refuses what cannot work.
     ///
     /// # Errors
-    /// [`Error::InvalidSetting`](crate::error::Error::InvalidSetting) for a value outside its range,
-    /// [`Error::Conflict`](crate::error::Error::Conflict) for values that contradict each other.
+    /// [`Error::InvalidSetting`] for a value outside its range,
+    /// [`Error::Conflict`] for values that contradict each other.
     pub fn check(&self) -> Result<()> {
         self.read.check()?;
         self.content.check()?;

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use crate::config::{Config, Method};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, first_names};
 use crate::job::explain::unknown_page;
 use crate::page::{Body, Markup, PageId, RawPage};
 use crate::plan::{CorpusStats, Decision, Plan, Verdict};
@@ -302,12 +302,18 @@ fn find_in_result(name: &str, directory: &Path) -> Result<Option<RawPage<'static
     let mut page: Option<PageId> = loaded.ids.find(name);
     if page.is_none() {
         let mut scratch = Scratch::default();
+        let mut same_url = Vec::new();
         for candidate in loaded.pages.all() {
             if loaded.pages.strings(candidate, &mut scratch)?.url == Some(name) {
-                page = Some(candidate);
-                break;
+                same_url.push(candidate);
             }
         }
+        if same_url.len() > 1 {
+            let ids: Vec<String> = same_url.iter().map(|&page| loaded.pages.id(page)).collect::<Result<_>>()?;
+            let reason = format!("is the URL of {} pages; name one by its id:\n{}", ids.len(), first_names(&ids));
+            return Err(Error::bad_input(Path::new(name), reason));
+        }
+        page = same_url.pop();
     }
     let Some(page) = page else { return Ok(None) };
     let found = texts::load(&loaded, &stored, &[page])?.remove(&page);

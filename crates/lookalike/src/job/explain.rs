@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::config::{ClusterMode, Config};
+use crate::config::{ClusterMode, Config, Scope};
 use crate::error::{Error, Result};
 use crate::job::compare::compared_page;
 use crate::names::Named;
@@ -363,6 +363,8 @@ impl<'a> Explainer<'a> {
         let is = |kind: Kind| fate.kind == kind.name();
         if is(Kind::Exact) {
             format!("its whole text is the same as that of {kept_id}")
+        } else if is(Kind::SameCore) && self.summary.config.content.scope == Scope::Links {
+            format!("it has the same links as {kept_id}, which is what was compared")
         } else if is(Kind::SameCore) {
             format!(
                 "it is the same text as {kept_id} in another frame: what was compared is the same, the rest differs"

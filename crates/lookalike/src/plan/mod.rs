@@ -229,7 +229,9 @@ impl Plan {
     /// A plan that compares all that pages show, by the same features and without sketches.
     #[must_use]
     pub(crate) fn of_whole_pages(&self) -> Plan {
-        let text = TextOptions { scope: Scope::Page, ..self.text };
+        // Stories have no pictures, and pages that wait for their frames to be known have none either.
+        let no_images = self.text.scope == Scope::Story;
+        let text = TextOptions { scope: Scope::Page, no_images, ..self.text };
         Plan { text, sketch: SketchPlan::default(), ..self.clone() }
     }
 

@@ -126,6 +126,36 @@ impl Chosen {
     }
 }
 
+impl Chosen {
+    /// What was named and is not among the pages, file by file; `places` are those of the pages of a source.
+    pub(crate) fn unmet(&self, sources: &[Source], places: impl Fn(usize) -> HashSet<u64>) -> Vec<SkippedRecord> {
+        let Some(captures) = &self.captures else { return Vec::new() };
+        let named = captures.iter().enumerate().filter(|(_, named)| !named.is_empty());
+        let unmet = named.filter_map(|(at, named)| {
+            let places = places(at);
+            let missing = named.iter().filter(|place| !places.contains(*place)).count();
+            let first = named.iter().filter(|place| !places.contains(*place)).min().copied()?;
+            let why = if sources[at].is_seekable() {
+                "no record begins there, or it is not a page (see `status` and `types`)"
+            } else {
+                "the file is packed as one stream, in which records have no places; pack every record by itself"
+            };
+            Some(SkippedRecord {
+                kind: SkipKind::Unreadable,
+                source: sources[at].display.clone(),
+                record: None,
+                byte: Some(first),
+                reason: format!(
+                    "{missing} of {} captures that were named in it are not among its pages: {why}",
+                    named.len()
+                ),
+                first_bytes: String::new(),
+            })
+        });
+        unmet.collect()
+    }
+}
+
 /// The places in each source. A line may name a file by another path than the one where it is now: the name decides, and
 /// where several sources have it, as much of the path as one of them has.
 fn assign(chosen: &ChosenCaptures, sources: &[Source], problems: &mut Vec<SkippedRecord>) -> Vec<HashSet<u64>> {

@@ -14,7 +14,8 @@ pub(super) struct Address {
     pub(super) key: String,
     /// The host, without `www.` and the like.
     pub(super) host: String,
-    /// The parts of the path, in lower case, without endings and without those that name a version.
+    /// The parts of the path, in lower case, without endings and, but for the last, without those that name a version; then
+    /// what is asked for behind it.
     pub(super) path: Vec<String>,
 }
 
@@ -64,8 +65,26 @@ impl Address {
         if let Some(place) = url.fragment().filter(|place| place.starts_with(['!', '/'])) {
             key.extend(["#", place]);
         }
-        let path = parts.iter().map(|part| stem(part).to_lowercase()).filter(|part| !is_edition(part)).collect();
+        let last = parts.len().saturating_sub(1);
+        let parts = parts.iter().map(|part| stem(part).to_lowercase()).enumerate();
+        // What comes last names the page, whatever it looks like.
+        let mut path: Vec<String> =
+            parts.filter(|(at, part)| *at == last || !is_edition(part)).map(|(_, part)| part).collect();
+        if !asked.is_empty() {
+            path.push(key[key.find('?').unwrap_or(0)..].to_owned());
+        }
         Some(Address { key, host, path })
+    }
+
+    /// Whether both are of one site, or of editions of it in two languages, as `en.example.org` and `de.example.org`, and
+    /// their paths differ.
+    pub(super) fn is_neighbour(&self, other: &Address) -> bool {
+        let language =
+            |host: &str| host.split_once('.').filter(|(label, _)| label.len() == 2).map(|(_, rest)| rest.to_owned());
+        let is_same_site = self.host == other.host;
+        let are_languages =
+            !is_same_site && language(&self.host).is_some() && language(&self.host) == language(&other.host);
+        are_languages || is_same_site && self.path != other.path
     }
 
     /// How many parts at the end of both paths are the same.
@@ -116,8 +135,12 @@ fn is_variant(name: &str, value: &str) -> bool {
         || (["view", "output", "format", "outputType"].contains(&name) && is_named(value))
 }
 
-/// Whether a part of a path names an edition: `13.0.1`, `v2`, `1_81_0`, `2.2.x`, `latest`.
+/// Whether a part of a path names an edition: `13.0.1`, `13`, `v2`, `1_81_0`, `2.2.x`, `latest`. A year does not, nor the
+/// number of an article.
 fn is_edition(part: &str) -> bool {
+    if part.len() > 2 && part.chars().all(|c| c.is_ascii_digit()) {
+        return false;
+    }
     let number = part.strip_prefix(['v', 'r']).unwrap_or(part);
     let number = number.strip_suffix(".x").unwrap_or(number);
     let is_number = number.starts_with(|c: char| c.is_ascii_digit())
@@ -185,5 +208,23 @@ mod tests {
         assert_eq!(old.common_end(&of("https://mirror.net/lockfree/rationale.html")), 2);
         assert_eq!(old.common_end(&of("https://mirror.net/string/rationale.html")), 1);
         assert_eq!(of("https://a.org/en/2.2.x/v3/latest/api").path, ["en", "api"]);
+    }
+
+    #[test]
+    fn numbers_of_pages_are_not_editions() {
+        let of = |url: &str| Address::of(url).unwrap();
+        for (one, other) in [
+            ("http://f.org/forum/viewtopic.php?t=1", "http://f.org/forum/viewtopic.php?t=2"),
+            ("http://f.org/question/101", "http://f.org/question/102"),
+            ("http://a.org/2024/01/01", "http://a.org/2024/01/02"),
+            ("http://a.org/2023/story", "http://a.org/2024/story"),
+        ] {
+            let (one, other) = (of(one), of(other));
+            assert_ne!(one.path, other.path);
+            assert!(one.is_neighbour(&other) && other.is_neighbour(&one));
+        }
+        assert!(of("http://en.wiki.org/w/Einstein").is_neighbour(&of("http://de.wiki.org/w/Einstein")));
+        assert!(!of("http://a.org/13/remarks").is_neighbour(&of("http://a.org/14/remarks")), "editions");
+        assert!(!of("http://a.org/x").is_neighbour(&of("http://b.org/y")));
     }
 }

@@ -5,7 +5,8 @@
 //!
 //! 1. texts that the method takes for near-duplicates are the same page;
 //! 2. where one text is short (a snippet), the same URL is the same page, whatever its variant; so is the same title if it names a page
-//!    (two words that are not of a kind of page, and no other page of the site in the list has it), if it has one such
+//!    (two words that are not of a kind of page, and no other page of the site in the list has it) and the two are not two pages of
+//!    one site or of its editions in two languages, if it has one such
 //!    word and the last part of both paths is the same, or if it names a kind of page (`Introduction`) and the last two parts of both paths are
 //!    the same, or the texts have eight consecutive words in common;
 //! 3. where both texts are long, the same title or URL lets less similar texts suffice.
@@ -136,14 +137,17 @@ impl Signs {
             return Some(EvidenceSet::of(&[Evidence::Url]));
         }
         let naming = self.titles_agree(left, right)?;
-        if naming == Naming::Page {
+        let addresses = self.addresses[left].as_ref().zip(self.addresses[right].as_ref());
+        // Two pages of one site, or of one site in two languages, may well have the same title.
+        let are_neighbours = addresses.is_some_and(|(a, b)| a.is_neighbour(b));
+        if naming == Naming::Page && !are_neighbours {
             return Some(EvidenceSet::of(&[Evidence::Title]));
         }
         let common_end = match (&self.addresses[left], &self.addresses[right]) {
             (Some(a), Some(b)) if self.used.url => a.common_end(b),
             _ => 0,
         };
-        if common_end >= if naming == Naming::Word { 1 } else { COMMON_PATH } {
+        if common_end >= if naming == Naming::Kind { COMMON_PATH } else { 1 } {
             return Some(EvidenceSet::of(&[Evidence::Title, Evidence::Url]));
         }
         let is_window = has_common_run(&self.texts[left], &self.texts[right], COMMON_WORDS);

@@ -1,9 +1,12 @@
 //! Files with search results → lists: our own JSON, responses of Elasticsearch, OpenSearch and SearXNG, and TREC
 //! runs.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
+use regex::Regex;
 use serde_json::Value;
 
 use crate::error::{Error, Result};
@@ -189,10 +192,22 @@ fn result(record: &Value, fields: &ResultFields) -> SearchResult {
         id: find(&fields.id, ID_NAMES),
         url: find(&fields.url, URL_NAMES),
         title: find(&fields.title, TITLE_NAMES),
-        text: find(&fields.text, TEXT_NAMES),
+        text: find(&fields.text, TEXT_NAMES).map(|text| if is_html { text } else { without_highlights(text) }),
         sketch: sketch(record, fields),
         score: ["_score", "score"].iter().find_map(|name| record.get(*name)?.as_f64()),
         record: record.clone(),
+    }
+}
+
+/// Tags that search engines put around the words that were asked for.
+static HIGHLIGHTS: LazyLock<Regex> =
+    LazyLock::new(|| Regex::new(r"(?i)</?(em|b|i|strong|mark|span)(\s[^<>]*)?>").expect("the expression is fixed"));
+
+/// A snippet as it would be without the words that were asked for.
+fn without_highlights(text: String) -> String {
+    match HIGHLIGHTS.replace_all(&text, "") {
+        Cow::Borrowed(_) => text,
+        Cow::Owned(plain) => plain,
     }
 }
 
@@ -225,6 +240,11 @@ fn run(path: &Path, text: &str) -> Result<Vec<ResultList>> {
         };
         let rank: f64 = rank.parse().map_err(|_| wrong(format!("the rank '{rank}' is not a number")))?;
         let score: f64 = score.parse().map_err(|_| wrong(format!("the score '{score}' is not a number")))?;
+        if !score.is_finite() || !rank.is_finite() {
+            return Err(wrong(format!(
+                "the rank {rank} or the score {score} is not a number that results can be ordered by"
+            )));
+        }
         let place = *places.entry(topic.to_owned()).or_insert_with(|| {
             lists.push(ResultList { name: Some(topic.to_owned()), results: Vec::new() });
             ranks.push(Vec::new());

@@ -20,7 +20,8 @@ const PLAIN_WORDS: &str = "\
     change log new news latest history faq faqs frequently asked questions example examples glossary rationale design acknowledgements \
     acknowledgments credits license licence copyright legal privacy policy terms imprint configuration configuring settings options \
     about contact documentation docs doc api search results help support features usage user users untitled page document readme login \
-    sign register main appendix summary conclusion conclusions background motivation requirements basics concepts definitions \
+    sign log please continue just moment loading redirecting attention required access denied forbidden verify verification captcha cookies \
+    cookie javascript enable browser session expired unavailable maintenance register main appendix summary conclusion conclusions background motivation requirements basics concepts definitions \
     bibliography preface foreword chapter section part notation error found not download downloads blog archive archives category \
     startseite inhalt inhaltsverzeichnis einleitung einführung übersicht impressum hilfe anleitung handbuch \
     accueil introduction sommaire aide contactez inicio índice introducción ayuda guía";

@@ -185,10 +185,10 @@ impl OutputOptions {
             return Err(Error::conflict(
                 "annotate",
                 format!(
-                    "{} is {}, to which no fields can be added; JSON, Parquet, CSV and TSV can have them. \
+                    "{}: no fields can be added to records of the format {}; JSON, Parquet, CSV and TSV can have them. \
                      Without it, clusters.parquet has the same facts by id, and `kept_format` jsonl or parquet writes the kept pages as records",
                     source.display,
-                    source.format.description()
+                    source.format.name()
                 ),
             ));
         }

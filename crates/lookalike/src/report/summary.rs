@@ -397,7 +397,7 @@ fn large_clusters(findings: &Findings<'_>, sizes: &[(PageId, u64)]) -> Result<Ve
     let suspicious = sizes.iter().take_while(|row| is_suspicious(row.1, total)).take(LISTED);
     let mut found = Vec::new();
     for &(kept, size) in suspicious {
-        let members = findings.fates.by_page().filter(|(_, fate)| fate.kept == kept);
+        let members = findings.fates.by_page().filter(|(page, fate)| fate.kept == kept && *page != kept);
         let weakest = members.min_by(|a, b| a.1.similarity.total_cmp(&b.1.similarity).then(a.0.cmp(&b.0)));
         if let Some((weakest, fate)) = weakest {
             found.push(LargeCluster {

@@ -132,6 +132,8 @@ pub struct TextOptions {
     pub scope: Scope,
     /// Text in scripts counts, where it is the page's own.
     pub scripts: bool,
+    /// Pictures do not count.
+    pub no_images: bool,
 }
 
 /// A text with every run of white space as one blank.

@@ -214,7 +214,8 @@ impl PageReader {
         let page = if has_main { &self.main } else { &self.page };
         let wants_core = options.scope != Scope::Page && !has_main;
         let cut = &mut self.cut;
-        cut.cut(options, options.blocks || wants_core, &mut self.tokenizer, &page.text, &page.images, &page.block_ends);
+        let images = if options.no_images { &[][..] } else { &page.images };
+        cut.cut(options, options.blocks || wants_core, &mut self.tokenizer, &page.text, images, &page.block_ends);
         let chosen = if wants_core { self.core.find(&cut.tokens, &cut.block_ends) } else { None };
         let scope = match (has_main, chosen) {
             (true, _) => Scope::Main,

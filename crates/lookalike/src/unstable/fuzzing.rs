@@ -81,6 +81,7 @@ pub fn page(bytes: &[u8], charset: Option<&str>) -> usize {
         (Scope::Page, false, true, true),
     ] {
         let options = TextOptions {
+            no_images: false,
             scope,
             scripts,
             raw,

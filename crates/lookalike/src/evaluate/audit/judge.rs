@@ -152,8 +152,8 @@ pub fn judge(directory: &Path, judgments: &Path, target: f64, by: StratifyBy) ->
         if serde_json::from_str::<SavedRubric>(line).is_ok() {
             continue; // what was judged by, for people
         }
-        let judgment: Judgment =
-            serde_json::from_str(line).map_err(|error| wrong(format!("is not a judgment: {error}")))?;
+        let judgment: Judgment = serde_json::from_str(line)
+            .map_err(|error| wrong(format!("is not a judgment: {error}").replace('`', "'")))?;
         let page =
             |id: &str| population.stored.ids.find(id).ok_or_else(|| wrong(format!("the result has no page '{id}'")));
         let (left, right) = (page(&judgment.left)?, page(&judgment.right)?);

@@ -4,11 +4,11 @@
 //! is done stays in files until the run is, so that a killed run can go on. Where frames are learnt, pages of HTML wait in
 //! these files, too, as tokens, and are sketched when all have been seen: markup is read once.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::{PoisonError, RwLock};
 
 use crate::corpus_stats::SAMPLE_BYTES;
-use crate::error::Result;
+use crate::error::{Result, SkippedRecord};
 use crate::index::Index;
 use crate::job::dedup::Run;
 use crate::job::dedup::against::{Against, IndexMatch};
@@ -83,6 +83,10 @@ impl Run<'_> {
             skipped.add(problem)?;
         }
         let mut sketched = self.sketch_pages(corpus, &mut skipped)?;
+        for unmet in unmet_captures(corpus, &sketched.pages) {
+            self.observer.skipped(&unmet);
+            skipped.add(&unmet)?;
+        }
         sketched.skipped = skipped.finish()?;
         // Examples and pages of another corpus are not input.
         let is_page = |page: PageId| sketched.pages.is_page(page) && sketched.pages.is_input(page);
@@ -300,4 +304,13 @@ impl Turn<'_> {
         }
         Ok(())
     }
+}
+
+/// Captures that were named and are not among the pages.
+fn unmet_captures(corpus: &Corpus, pages: &PageTable) -> Vec<SkippedRecord> {
+    let places = |source: usize| {
+        let pages_of = pages.pages_of(SourceId::from_index(source));
+        pages_of.filter_map(|page| pages.place(page).offset).collect::<HashSet<u64>>()
+    };
+    corpus.chosen.as_ref().map_or_else(Vec::new, |chosen| chosen.unmet(&corpus.sources, places))
 }

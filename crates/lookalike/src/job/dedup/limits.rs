@@ -63,9 +63,11 @@ impl Run<'_> {
                     format!("no page has a date that can be read{there}; use `date_field` for another field");
                 Error::invalid("keep", "newest", expected)
             }
-            Keep::Newest => {
-                Error::invalid("keep", "newest", "no page has a date in a field of a usual name; use `date_field`")
-            }
+            Keep::Newest => Error::invalid(
+                "keep",
+                "newest",
+                "no page has a date: neither a field of a usual name (see `date_field`) nor a record of an archive",
+            ),
             _ => Error::invalid("keep", "shortest-url", "no page has a URL; use `url_field`"),
         })
     }

@@ -62,7 +62,9 @@ fn list(location: &Location) -> io::Result<Vec<Archive>> {
         let place = if entry.encrypted() {
             Err("is encrypted")
         } else if entry.compression() != CompressionMethod::Stored {
-            Err("is packed once more inside the WACZ file; unpack that first")
+            Err(
+                "is packed once more inside the WACZ file; make that with zip -0, which stores files as they are, or unpack it first",
+            )
         } else if offset.checked_add(length).is_none_or(|end| end > size) {
             Err("lies beyond the end of the WACZ file, which is cut off")
         } else {

@@ -57,7 +57,7 @@ pub struct Row {
     pub left: Vec<Span>,
     /// The right text.
     pub right: Vec<Span>,
-    /// Whether it is the core that both have: [`CORE_WORDS`] words in a row, or more.
+    /// Whether it is the core that both have: words in a row that are too many for an accident.
     pub is_core: bool,
 }
 

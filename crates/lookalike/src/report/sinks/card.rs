@@ -20,6 +20,7 @@ use crate::report::sinks::{Sink, SinkContext};
 use crate::report::summary::Summary;
 use crate::report::{Findings, OutputOptions, files, render};
 use crate::size::format_bytes;
+use crate::text::Scope;
 use crate::work_dir::signed;
 
 /// Files of the input that are listed; the rest is counted.
@@ -169,11 +170,15 @@ fn size_category(pages: u64) -> &'static str {
 fn counts(out: &mut String, summary: &Summary) -> std::fmt::Result {
     let kind = |name: &str| summary.kinds.get(name).copied().unwrap_or(0);
     let skipped = summary.skipped.values().sum();
+    let is_links = summary.config.content.scope == Scope::Links;
     let rows = [
         ("pages in the input", summary.pages),
         ("kept", summary.kept),
         ("dropped: the same text as a kept page", kind("exact")),
-        ("dropped: the same text in another frame", kind("same_core")),
+        (
+            if is_links { "dropped: the same links" } else { "dropped: the same text in another frame" },
+            kind("same_core"),
+        ),
         ("dropped: nearly the same text", kind("near")),
         ("dropped: contained in a kept page", kind("contained")),
         ("groups of two pages or more", summary.clusters),

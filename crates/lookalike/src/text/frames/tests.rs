@@ -6,6 +6,7 @@ use crate::spill::Spill;
 use crate::text::{PageReader, Scope, TextOptions};
 
 const OPTIONS: TextOptions = TextOptions {
+    no_images: false,
     scope: Scope::Story,
     content: true,
     keep_case: false,

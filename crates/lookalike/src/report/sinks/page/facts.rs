@@ -1,6 +1,6 @@
 //! What the page says about the run as a whole, in words and numbers.
 
-use crate::config::ClusterMode;
+use crate::config::{ClusterMode, Scope};
 use crate::report::Findings;
 use crate::report::numbers::{counted, percent, thousands};
 use crate::report::summary::Summary;
@@ -99,6 +99,9 @@ pub(super) fn cards(summary: &Summary) -> Vec<Card> {
             label: label(near, "near-duplicate dropped", "near-duplicates dropped"),
             note: match (contained, same_core) {
                 (0, 0) => share(near),
+                (0, same) if summary.config.content.scope == Scope::Links => {
+                    format!("{} of them with the same links", thousands(same))
+                }
                 (0, same) => format!("{} of them the same text in another frame", thousands(same)),
                 (contained, _) => format!("{} of them contained in the kept page", thousands(contained)),
             },
