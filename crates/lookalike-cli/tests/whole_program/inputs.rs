@@ -482,6 +482,15 @@ fn captures_are_chosen_by_a_cdxj_file() {
     let ran = dedup(&[&packed], &of_wacz, &flag);
     assert!(ran.code == 3 && ran.stderr.contains("elsewhere.warc.gz"), "{}", ran.stderr);
     assert_eq!(fates(&of_wacz), fates(&output));
+    // A place where no record begins is noted, too.
+    fs::write(&cdxj, lines.concat() + "{\"filename\": \"data.warc.gz\", \"offset\": 7}\n").unwrap();
+    let ran = dedup(&[&path], &output, &flag);
+    assert!(ran.code == 3 && ran.stderr.contains("1 of 4 captures that were named in it"), "{}", ran.stderr);
+    let stream = root.path().join("stream/data.warc.gz");
+    fs::create_dir(stream.parent().unwrap()).unwrap();
+    fs::write(&stream, gzip(&records().concat())).unwrap();
+    let ran = dedup(&[&stream], &root.path().join("none"), &flag);
+    assert!(ran.code == 1 && ran.stderr.contains("packed as one stream"), "{}", ran.stderr);
     fs::write(&cdxj, "example,site)/ 20240517000000 http://site.example/ text/html 200\n").unwrap();
     let wrong = dedup(&[&path], &root.path().join("none"), &flag);
     assert!(wrong.code != 0 && wrong.stderr.contains("line 1 is not a line of a CDXJ file"), "{}", wrong.stderr);

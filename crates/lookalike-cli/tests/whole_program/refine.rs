@@ -406,3 +406,31 @@ fn results_that_cannot_be_folded_are_refused() {
         flag.stderr
     );
 }
+
+#[test]
+fn pages_of_one_site_are_not_folded_by_their_title() {
+    let directory = tempfile::tempdir().unwrap();
+    let folded = |rows: &[(&str, &str, &str)]| {
+        let rows = rows.iter().map(|(url, title, text)| json!({"url": url, "title": title, "content": text}));
+        let list = json!({"results": rows.collect::<Vec<Value>>()});
+        fs::write(directory.path().join("list.json"), list.to_string()).unwrap();
+        let ran = ours(&["refine", "list.json", "--json"], directory.path());
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        serde_json::from_str::<Value>(&ran.stdout).unwrap()["lookalike"]["folded"].as_u64()
+    };
+    let (cats, dogs) = ("cats eat fish and sleep all day long", "dogs need walks in the park every morning");
+    for (one, other, title) in [
+        ("http://f.org/viewtopic.php?t=1", "http://f.org/viewtopic.php?t=2", "Forum"),
+        ("http://f.org/question/101", "http://f.org/question/102", "Broken printer"),
+        ("http://a.org/2024/01/01", "http://a.org/2024/01/02", "Daily briefing"),
+        ("http://v.org/watch?v=AAA", "http://v.org/watch?v=BBB", "Official music video trailer - V"),
+        ("http://en.wiki.org/w/Albert", "http://de.wiki.org/w/Albert", "Albert Einstein - Wiki"),
+        ("http://a.org/x", "http://b.org/y", "Please log in to continue"),
+    ] {
+        assert_eq!(folded(&[(one, title, cats), (other, title, dogs)]), Some(0), "{one} {other}");
+    }
+    // Words that a search engine marks are words.
+    let (plain, marked) =
+        (format!("{cats} {dogs}"), format!("<em>cats</em> eat {} {dogs}", &cats["cats eat ".len()..]));
+    assert_eq!(folded(&[("http://a.org/x", "One", &plain), ("http://b.org/y", "Two", &marked)]), Some(1));
+}

@@ -206,3 +206,36 @@ fn a_page_is_shown_as_it_is_compared() {
     let ran = run(lookalike().args(["text", "nobody", "--in", "out"]).current_dir(root.path()));
     assert!(ran.code == 2 && ran.stderr.contains("out: no page has the id or URL 'nobody'"), "{}", ran.stderr);
 }
+
+#[test]
+fn the_similarity_of_whole_pages_is_the_same_in_every_command() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    write_sites(&at("pages"));
+    // Pictures of their own on every page.
+    for (number, entry) in fs::read_dir(at("pages")).unwrap().enumerate() {
+        let path = entry.unwrap().path();
+        let images: String = (0..9).map(|image| format!("<img src='own-{number}-{image}.png'>")).collect();
+        let html = fs::read_to_string(&path).unwrap().replace("</body>", &format!("{images}</body>"));
+        fs::write(&path, html).unwrap();
+    }
+    assert_eq!(dedup(&[&at("pages")], &at("out"), &[]).code, 0);
+    let out = at("out").to_string_lossy().into_owned();
+    let ran = run(lookalike().args(["recluster", &out, "--keep", "longest", "--output"]).arg(at("longest")));
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let pairs = table(&at("out").join("pairs.parquet"));
+    let rows = table(&at("longest").join("clusters.parquet"));
+    let dropped: Vec<_> = rows.iter().filter(|row| row["kind"] == "near").collect();
+    assert!(!dropped.is_empty());
+    for row in dropped {
+        let (id, kept) = (&row["id"], &row["kept_id"]);
+        let is_pair = |pair: &&std::collections::BTreeMap<String, String>| {
+            [&pair["left"], &pair["right"]] == [id, kept] || [&pair["left"], &pair["right"]] == [kept, id]
+        };
+        let Some(pair) = pairs.iter().find(is_pair) else { continue };
+        assert_eq!(row["page_similarity"], pair["page_similarity"], "{id} and {kept}");
+        let ran = run(lookalike().args(["compare", id, kept, "--in", &out]));
+        let similarity: f64 = pair["page_similarity"].parse().unwrap();
+        assert!(ran.stdout.contains(&format!("{similarity:.4}")), "{similarity}: {}", ran.stdout);
+    }
+}
