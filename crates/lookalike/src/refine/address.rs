@@ -76,15 +76,19 @@ impl Address {
         Some(Address { key, host, path })
     }
 
-    /// Whether both are of one site, or of editions of it in two languages, as `en.example.org` and `de.example.org`, and
-    /// their paths differ.
+    /// Whether both are of one site and their paths differ, or of its editions in two languages.
     pub(super) fn is_neighbour(&self, other: &Address) -> bool {
-        let language =
-            |host: &str| host.split_once('.').filter(|(label, _)| label.len() == 2).map(|(_, rest)| rest.to_owned());
-        let is_same_site = self.host == other.host;
-        let are_languages =
-            !is_same_site && language(&self.host).is_some() && language(&self.host) == language(&other.host);
-        are_languages || is_same_site && self.path != other.path
+        self.is_in_another_language(other) || self.host == other.host && self.path != other.path
+    }
+
+    /// Whether both are of editions of one site in two languages, as `en.example.org` and `de.example.org`.
+    pub(super) fn is_in_another_language(&self, other: &Address) -> bool {
+        let without_language = |address: &Address| {
+            let (label, rest) = address.host.split_once('.')?;
+            (label.len() == 2).then(|| rest.to_owned())
+        };
+        let site = without_language(self);
+        self.host != other.host && site.is_some() && site == without_language(other)
     }
 
     /// How many parts at the end of both paths are the same.

@@ -144,7 +144,7 @@ impl Signs {
             return Some(EvidenceSet::of(&[Evidence::Title]));
         }
         let common_end = match (&self.addresses[left], &self.addresses[right]) {
-            (Some(a), Some(b)) if self.used.url => a.common_end(b),
+            (Some(a), Some(b)) if self.used.url && !a.is_in_another_language(b) => a.common_end(b),
             _ => 0,
         };
         if common_end >= if naming == Naming::Kind { COMMON_PATH } else { 1 } {
