@@ -48,7 +48,7 @@ def files(tmp_path_factory) -> Path:
 
 
 def dedup(inputs: list[str], output: Path, environment: dict[str, str] | None = None) -> subprocess.CompletedProcess:
-    command = [LOOKALIKE, "dedup", *inputs, "--output", str(output)]
+    command = [LOOKALIKE, "dedup", *inputs, "--output", str(output), "--replace"]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, **(environment or {})})
 
 
