@@ -1,5 +1,5 @@
 //! A file that was found → a source: its compression and its format, recognised by its name and its first bytes; a WACZ file
-//! is as many sources as it holds web archives. A file in a directory that is nothing of the kind is passed over, or noted;
+//! is as many sources as it holds web archives. A file in a directory that is nothing of the kind is skipped, or noted;
 //! one that was named is refused.
 
 use std::io::{self, Read};
