@@ -30,6 +30,18 @@ pub fn run(command: &mut Command) -> Ran {
     }
 }
 
+/// A command of ours, run in a directory.
+pub fn ours(arguments: &[&str], directory: &Path) -> Ran {
+    run(lookalike().args(arguments).current_dir(directory))
+}
+
+/// The one document on standard output.
+pub fn document(ran: &Ran) -> serde_json::Value {
+    let parsed = serde_json::from_str(&ran.stdout);
+    assert!(parsed.is_ok(), "{}\n{}", ran.stdout, ran.stderr);
+    parsed.unwrap()
+}
+
 /// `lookalike dedup INPUT… --output OUTPUT --replace EXTRA…`: tests write one result over another.
 pub fn dedup(inputs: &[&Path], output: &Path, extra: &[&str]) -> Ran {
     dedup_once(inputs, output, &[&["--replace"], extra].concat())

@@ -4,8 +4,7 @@ use std::fs;
 
 use serde_json::{Value, json};
 
-use crate::common::{Document, documents, write_jsonl};
-use crate::search::ours;
+use crate::common::{Document, documents, ours, write_jsonl};
 
 fn results() -> Vec<Value> {
     let wanted = ["t0", "t1", "t0-near", "t2", "t0-copy", "t2-near"];

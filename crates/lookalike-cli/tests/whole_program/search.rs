@@ -6,12 +6,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use crate::common::{Document, Ran, dedup, documents, fates, lookalike, run, summary, table, write_jsonl};
-
-/// A command of ours, run in a directory.
-pub fn ours(arguments: &[&str], directory: &Path) -> Ran {
-    run(lookalike().args(arguments).current_dir(directory))
-}
+use crate::common::{Document, Ran, dedup, documents, fates, lookalike, ours, run, summary, table, write_jsonl};
 
 /// Transfers judgments from a.jsonl to b.jsonl.
 fn transfer(qrels: &str, output: &str, more: &[&str], directory: &Path) -> Ran {

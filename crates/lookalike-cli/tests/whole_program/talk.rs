@@ -3,20 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use serde_json::Value;
-
-use crate::common::{Ran, dedup, lookalike, newsroom, run, summary};
-
-fn ours(arguments: &[&str], directory: &Path) -> Ran {
-    run(lookalike().args(arguments).current_dir(directory))
-}
-
-/// The one document on standard output.
-fn document(ran: &Ran) -> Value {
-    let parsed = serde_json::from_str(&ran.stdout);
-    assert!(parsed.is_ok(), "{}\n{}", ran.stdout, ran.stderr);
-    parsed.unwrap()
-}
+use crate::common::{dedup, document, newsroom, ours, summary};
 
 /// Two near-duplicates and a picture, in a directory.
 fn small_pages(directory: &Path) {

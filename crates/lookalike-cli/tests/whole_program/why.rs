@@ -7,17 +7,9 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-use crate::common::{Ran, contents, dedup, documents, fates, lookalike, newsroom, run, sentence, table, write_jsonl};
-
-fn ours(arguments: &[&str], directory: &Path) -> Ran {
-    run(lookalike().args(arguments).current_dir(directory))
-}
-
-fn document(ran: &Ran) -> Value {
-    let parsed = serde_json::from_str(&ran.stdout);
-    assert!(parsed.is_ok(), "{}\n{}", ran.stdout, ran.stderr);
-    parsed.unwrap()
-}
+use crate::common::{
+    contents, dedup, document, documents, fates, lookalike, newsroom, ours, run, sentence, table, write_jsonl,
+};
 
 /// The row of a table with this id.
 fn row(path: &Path, id: &str) -> BTreeMap<String, String> {
