@@ -14,6 +14,7 @@ use crate::search_args::{RefineArguments, TransferArguments};
 #[cfg(feature = "serve")]
 use crate::serve_args::ServeArguments;
 use crate::values::{EvaluatedMethods, FormatParser, KeepParser, MethodParser, MethodsParser, named};
+use crate::view::ViewArguments;
 
 /// Finds the pages that are the same page.
 ///
@@ -55,6 +56,8 @@ pub(crate) enum Command {
     /// The online service: have I seen this page?
     #[cfg(feature = "serve")]
     Serve(Box<ServeArguments>),
+    /// The workbench: look at the clusters of a result in the browser, tag and correct them
+    View(ViewArguments),
     /// Table designs for an index, with what each costs in bytes and time
     Plan(PlanArguments),
     /// Show the help of a command, or its flags by topic
@@ -362,6 +365,10 @@ pub(crate) struct ReclusterArguments {
     /// Files whose pages stay before all others, whatever --keep says, such as 'gold/**'; can be repeated
     #[arg(long, value_name = "GLOB")]
     pub(crate) prefer: Vec<String>,
+
+    /// Follow what people decided in lookalike view, from DIR/decisions.jsonl or another file
+    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
+    pub(crate) decisions: Option<PathBuf>,
 
     #[command(flatten)]
     pub(crate) outputs: OutputArguments,

@@ -59,6 +59,7 @@ const SCREENS: &[Screen] = &[
             ("cluster", ""),
             ("keep", ""),
             ("prefer", "Files whose pages stay before all others, such as 'gold/**'"),
+            ("decisions", ""),
             ("replace", ""),
             ("quiet", ""),
             ("json", ""),

@@ -32,6 +32,7 @@ mod table;
 mod text;
 mod transfer;
 mod values;
+mod view;
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -89,6 +90,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Transfer(arguments) => transfer::run(&arguments),
         #[cfg(feature = "serve")]
         Command::Serve(arguments) => serve::run(*arguments),
+        Command::View(arguments) => view::run(arguments),
         Command::Plan(arguments) => plan::run(&arguments),
         Command::Help { words } => help::run(&words),
         Command::Completions { shell } => generate::completions(shell),

@@ -1,7 +1,10 @@
 //! `lookalike recluster`
 
-use anyhow::Result;
-use lookalike::result::Thresholds;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Result, bail};
+use lookalike::result::files::DECISIONS;
+use lookalike::result::{GroupDecision, Thresholds, read_decisions};
 use lookalike::{Regrouping, RunOptions, recluster};
 
 use crate::Ending;
@@ -23,7 +26,23 @@ pub(crate) fn run(arguments: ReclusterArguments) -> Result<Ending> {
     });
     (regrouping.cluster, regrouping.keep) = (arguments.cluster, arguments.keep);
     regrouping.prefer = Some(arguments.prefer).filter(|patterns| !patterns.is_empty());
+    regrouping.decisions = decisions(arguments.decisions, &arguments.directory)?;
     let outcome = recluster(&arguments.directory, regrouping, &options, &progress)?;
     progress.report(&outcome, &arguments.talking)?;
     Ok(Ending::Done)
+}
+
+/// The decisions that are to be followed; without a file's name, those of the result.
+fn decisions(path: Option<PathBuf>, directory: &Path) -> Result<Option<Vec<GroupDecision>>> {
+    let Some(path) = path else { return Ok(None) };
+    let is_own = path.as_os_str().is_empty();
+    let path = if is_own { directory.join(DECISIONS) } else { path };
+    if is_own && !path.exists() {
+        bail!(
+            "{}: there are no decisions yet; make them in lookalike view {}, or name a file: --decisions=FILE",
+            path.display(),
+            directory.display()
+        );
+    }
+    Ok(Some(read_decisions(&path)?))
 }

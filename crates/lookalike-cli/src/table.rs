@@ -129,6 +129,14 @@ pub(crate) fn print(outcome: &Outcome, talking: &TalkingArguments) -> io::Result
     if let Some(against) = &summary.against {
         row("in the other corpus", against.dropped, format!("{}, included above", share(against.dropped)))?;
     }
+    if let Some(decided) = summary.decisions {
+        let unknown = match decided.unknown_pages {
+            0 => String::new(),
+            pages => format!(", {} about pages that are not here", thousands(pages)),
+        };
+        let note = format!("by {}{unknown}", counted(decided.decisions, "decision", "decisions"));
+        row("regrouped by people", decided.changed_pages, note)?;
+    }
     row("clusters", summary.clusters, format!("largest {}", thousands(summary.largest_cluster)))?;
     row("verified pairs", summary.pairs, format!("of {} compared", thousands(summary.compared_pairs)))?;
     for (kind, label) in [("short", "too short to compare"), ("empty", "empty")] {

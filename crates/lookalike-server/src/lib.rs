@@ -21,10 +21,14 @@ mod request;
 mod search;
 mod settings;
 mod telemetry;
+#[cfg(feature = "workbench")]
+mod workbench;
 
 pub use access::{Rights, Tokens};
 pub use collections::{CollectionSettings, ContentScope};
 pub use settings::{Limits, PORT, Settings};
+#[cfg(feature = "workbench")]
+pub use workbench::{VIEW_PORT, ViewSettings, view};
 
 use std::net::SocketAddr;
 use std::sync::atomic::AtomicBool;

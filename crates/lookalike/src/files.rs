@@ -58,6 +58,16 @@ pub const RUN: &str = "run.json";
 /// Counts and config; a directory with this file holds a complete result.
 pub const SUMMARY: &str = "summary.json";
 
+/// Tags, notes and decisions of people. A new run does not touch it.
+pub const WORKBENCH: &str = "workbench.sqlite";
+/// What people decided about groups, one decision per line.
+pub const DECISIONS: &str = "decisions.jsonl";
+/// What the workbench has prepared; it can be made again.
+pub const WORKBENCH_INDEX: &str = ".lookalike-workbench";
+/// What people made of a result: it stays where it is when the result is made again.
+pub(crate) const OF_PEOPLE: [&str; 5] =
+    [WORKBENCH, "workbench.sqlite-wal", "workbench.sqlite-shm", DECISIONS, WORKBENCH_INDEX];
+
 /// Transferred judgments.
 pub const QRELS: &str = "qrels.txt";
 /// The counterparts of judged pages.

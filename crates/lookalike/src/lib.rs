@@ -109,18 +109,24 @@ pub mod result {
         pub use crate::files::*;
     }
 
+    pub use crate::cluster::decided::{DecisionReport, GroupDecision, read_decisions};
     pub use crate::error::{SkipKind, SkippedRecord};
     pub use crate::job::dedup::Outcome;
     pub use crate::job::estimate::Estimate;
     pub use crate::job::explain::{ChainLink, Evidence, ExplainedPage, Explanation, Explanations, Rejected, explain};
+    pub use crate::job::originals::Originals;
     pub use crate::plan::layout::Layout;
     pub use crate::report::index_plots::index_plots;
     pub use crate::report::outputs::{KeptCompression, KeptFormat, OutputOptions};
     pub use crate::report::run::StageUse;
     pub use crate::report::stored::groups::{Cluster, ClusterPage, ClusterQuery, ClusterSort, clusters};
+    pub use crate::report::stored::rows::{
+        PagePlace, PageRow, PairRow, for_each_capture, for_each_page, for_each_page_fate, for_each_pair,
+    };
     pub use crate::report::summary::{
         AgainstReport, Capped, FilterReport, LargeCluster, SizeFilterReport, SourceFile, Summary, TableReport,
         Thresholds, UnreadRanks,
     };
     pub use crate::sketch::supershingle::Bands;
+    pub use crate::text::tokenize::fold_words;
 }

@@ -211,7 +211,8 @@ fn is_ours(output: &Path, files: &[&str]) -> Result<bool> {
     for entry in fs::read_dir(output).map_err(Error::io(output, "read"))? {
         names.push(entry.map_err(Error::io(output, "read"))?.file_name().to_string_lossy().into_owned());
     }
-    let known = |name: &String| name == WORK || files.contains(&name.as_str());
+    let known =
+        |name: &String| name == WORK || files.contains(&name.as_str()) || files::OF_PEOPLE.contains(&name.as_str());
     let signed = files::is_result(output);
     // A result of the other kind is not to be replaced by one of this.
     let (clusters, mapping) = (files::CLUSTERS.parquet, files::MAPPING.parquet);
@@ -304,6 +305,21 @@ mod tests {
         assert!(matches!(open(&output, false, false), Err(Error::Locked { .. })));
         drop(first);
         assert!(!root.path().join("deep").exists());
+    }
+
+    #[test]
+    fn what_people_made_of_a_result_stays_also_if_the_next_run_is_killed() {
+        let root = tempfile::tempdir().unwrap();
+        fs::create_dir(root.path().join(WORK)).unwrap();
+        for name in [files::WORKBENCH, files::DECISIONS, files::PAGES.parquet] {
+            fs::write(root.path().join(name), name).unwrap();
+        }
+        let again = open(root.path(), false, false).unwrap();
+        fs::write(again.path().join(files::SUMMARY), "{\"lookalike\": 1}").unwrap();
+        again.publish().unwrap();
+        for name in [files::WORKBENCH, files::DECISIONS] {
+            assert_eq!(fs::read_to_string(root.path().join(name)).unwrap(), name);
+        }
     }
 
     #[test]

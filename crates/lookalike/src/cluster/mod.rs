@@ -2,6 +2,7 @@
 
 pub mod components;
 pub mod covering;
+pub mod decided;
 mod group_config;
 pub mod identity;
 pub mod rank;
@@ -137,6 +138,12 @@ pub struct Fate {
 }
 
 impl Fate {
+    /// That of a page with the same words as the kept one.
+    pub(crate) fn same_words(kept: PageId, is_same_text: bool) -> Fate {
+        let (page_similarity, kind) = if is_same_text { (Some(1.0), Kind::Exact) } else { (None, Kind::SameCore) };
+        Fate { kept, similarity: 1.0, page_similarity, kind }
+    }
+
     /// Whether the page of this number is kept.
     #[must_use]
     pub fn keeps(&self, page: PageId) -> bool {
@@ -156,7 +163,6 @@ pub fn fates(
     min_tokens: u32,
     is_same_text: &dyn Fn(PageId, PageId) -> bool,
 ) -> PageVec<Fate> {
-    let mut stands_for_others = PageVec::filled(sets.first.len(), false);
     let mut fates: PageVec<Fate> = sets
         .first
         .by_page()
@@ -166,19 +172,24 @@ pub fn fates(
             if kept == page {
                 return Fate { kept, similarity: 1.0, page_similarity: Some(1.0), kind: Kind::Unique };
             }
-            stands_for_others[kept] = true;
-            let page_similarity = None;
-            if target == first && is_same_text(page, kept) {
-                Fate { kept, similarity: 1.0, page_similarity: Some(1.0), kind: Kind::Exact }
-            } else if target == first {
-                Fate { kept, similarity: 1.0, page_similarity, kind: Kind::SameCore }
-            } else {
-                let kind = if is_containment { Kind::Contained } else { Kind::Near };
-                Fate { kept, similarity, page_similarity, kind }
+            if target == first {
+                return Fate::same_words(kept, is_same_text(page, kept));
             }
+            let kind = if is_containment { Kind::Contained } else { Kind::Near };
+            Fate { kept, similarity, page_similarity: None, kind }
         })
         .collect();
-    for (page, fate) in PageId::counting().zip(fates.iter_mut()).filter(|(_, fate)| fate.kind == Kind::Unique) {
+    name_kept(&mut fates, tokens, min_tokens);
+    fates
+}
+
+/// Says of each page that is kept what it is.
+pub(crate) fn name_kept(fates: &mut PageVec<Fate>, tokens: &PageVec<u32>, min_tokens: u32) {
+    let mut stands_for_others = PageVec::filled(fates.len(), false);
+    for (_, fate) in fates.by_page().filter(|(page, fate)| !fate.keeps(*page)) {
+        stands_for_others[fate.kept] = true;
+    }
+    for (page, fate) in PageId::counting().zip(fates.iter_mut()).filter(|(page, fate)| fate.keeps(*page)) {
         fate.kind = match tokens[page] {
             0 => Kind::Empty,
             _ if stands_for_others[page] => Kind::Representative,
@@ -186,7 +197,6 @@ pub fn fates(
             _ => Kind::Unique,
         };
     }
-    fates
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@
 //! it comes, for its scores and its cost, and at its loosest, for everything that depends on the threshold; a
 //! threshold is then a cut through the pairs of the loosest run.
 
+pub mod agreement;
 pub mod audit;
 mod combined_tables;
 mod contradictions;

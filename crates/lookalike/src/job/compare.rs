@@ -84,7 +84,7 @@ pub fn compare_pages(
     Ok(found)
 }
 
-fn compare_by(
+pub(crate) fn compare_by(
     left: &RawPage<'_>,
     right: &RawPage<'_>,
     common: &Config,

@@ -8,6 +8,7 @@ pub(crate) mod compare;
 pub(crate) mod dedup;
 pub(crate) mod estimate;
 pub(crate) mod explain;
+pub(crate) mod originals;
 pub(crate) mod recluster;
 mod run_options;
 

@@ -4,12 +4,13 @@
 //! `kept/`, summary and report that this gives. The tables of pages and pairs stay as they are, so that one can go
 //! back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use crate::cluster::decided::{DecisionReport, GroupDecision, PageDecision};
 use crate::cluster::identity::{IdentitySets, in_rank_order};
 use crate::cluster::rank::{rank_key, url_key};
 use crate::config::{ClusterMode, Config, Keep};
@@ -27,7 +28,7 @@ use crate::report::outputs::KeptFormat;
 use crate::report::run::Resources;
 use crate::report::skipped::Skipped;
 use crate::report::stored::stricter::Stricter;
-use crate::report::stored::{self, StoredPages, StoredSummary};
+use crate::report::stored::{self, PageIds, StoredPages, StoredSummary};
 use crate::report::summary::Thresholds;
 use crate::report::{self, Earlier, Findings, files, sinks};
 use crate::spill::Scratch;
@@ -46,6 +47,8 @@ pub struct Regrouping {
     pub keep: Option<Keep>,
     /// Patterns of sources whose pages stay before those of all others; an empty list prefers none.
     pub prefer: Option<Vec<String>>,
+    /// What a person decided about groups: it prevails.
+    pub decisions: Option<Vec<GroupDecision>>,
 }
 
 impl From<f64> for Regrouping {
@@ -89,11 +92,10 @@ pub fn recluster(
     let stored = stored::summary(directory)?;
     let regrouping = regrouping.into();
     if regrouping == Regrouping::default() {
-        let reason =
-            "is missing: say what changes: `threshold`, `within_site`, `between_sites`, `cluster`, `keep` or `prefer`";
+        let reason = "is missing: say what changes: `threshold`, `within_site`, `between_sites`, `cluster`, `keep`, `prefer` or `decisions`";
         return Err(Error::conflict("threshold", reason));
     }
-    let Regrouping { thresholds, cluster, keep, prefer } = regrouping;
+    let Regrouping { thresholds, cluster, keep, prefer, decisions } = regrouping;
     // Without new thresholds, those of the last clustering still count.
     let asked = if thresholds == Thresholds::default() { stored.reclustered.unwrap_or_default() } else { thresholds };
     let stricter = Stricter::new(asked, &stored.config)?;
@@ -137,7 +139,7 @@ pub fn recluster(
             against: None,
             job: None,
         };
-        cluster_again(run, directory, &stricter, &stored, loaded, &corpus)
+        cluster_again(run, directory, (&stricter, decisions.as_deref()), &stored, loaded, &corpus)
     })?;
     work.publish()?;
     Ok(outcome)
@@ -146,7 +148,7 @@ pub fn recluster(
 fn cluster_again(
     mut run: Run<'_>,
     directory: &Path,
-    stricter: &Stricter,
+    (stricter, decisions): (&Stricter, Option<&[GroupDecision]>),
     stored: &StoredSummary,
     loaded: StoredPages,
     corpus: &Corpus,
@@ -166,10 +168,23 @@ fn cluster_again(
     let sets = IdentitySets::from_first(first, &|page| ranks.of(page));
     let rank = |page: PageId| ranks.of(sets.best[page]);
 
+    let mut report = decisions.map(|_| DecisionReport::default());
     let groups = run.stage(Stage::Cluster, 0, |run| {
         let order = in_rank_order(&sets, &rank);
         let threshold = Some(stricter.threshold);
         let mut groups = run.group((corpus, None), &pages, &sets, &order, &verified.pairs, threshold)?;
+        if let (Some(report), Some(decisions)) = (&mut report, decisions) {
+            let decided = about_pages(decisions, &ids, report);
+            let of_page = |page: PageId| ranks.of(page);
+            report.changed_pages = run.follow_decisions(
+                (corpus, None),
+                &pages,
+                &sets,
+                &verified.pairs,
+                &decided,
+                (&of_page, &mut groups.fates),
+            )?;
+        }
         run.add_page_similarities((corpus, None), &pages, &mut verified, &mut groups.fates)?;
         Ok(groups)
     })?;
@@ -209,6 +224,7 @@ fn cluster_again(
             antecedents: stored.antecedents.clone(),
             tables: stored.tables,
             size_filter: stored.size_filter,
+            decisions: report,
         }),
         against: stored.against.as_ref().map(|against| (Path::new(&against.path), &against_names)),
     };
@@ -227,6 +243,26 @@ fn cluster_again(
         features_per_page: None,
         output: run.options.output.clone(),
     })
+}
+
+/// Decisions by the pages of this run; of two about one page, the later one counts.
+fn about_pages(
+    decisions: &[GroupDecision],
+    ids: &PageIds,
+    report: &mut DecisionReport,
+) -> BTreeMap<PageId, PageDecision> {
+    let mut found: BTreeMap<PageId, PageDecision> = BTreeMap::new();
+    for decision in decisions {
+        report.decisions += 1;
+        let from = decision.apart_from.as_deref().map(|id| ids.find(id));
+        let (Some(page), false) = (ids.find(&decision.page), from == Some(None)) else {
+            report.unknown_pages += 1;
+            continue;
+        };
+        let apart = from.flatten().map(|from| (from, decision.group.clone()));
+        found.insert(page, PageDecision { keep: decision.keep, apart });
+    }
+    found
 }
 
 /// The sources of the earlier run, found again, and as large as they were.

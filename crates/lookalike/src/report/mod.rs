@@ -25,6 +25,7 @@ use std::path::Path;
 
 use crate::candidate::inverted::Collisions;
 use crate::cluster::Fate;
+use crate::cluster::decided::DecisionReport;
 use crate::cluster::identity::IdentitySets;
 use crate::config::Config;
 use crate::error::Result;
@@ -113,6 +114,8 @@ pub struct Earlier {
     pub tables: Option<TableReport>,
     /// What the size filter saved.
     pub size_filter: Option<SizeFilterReport>,
+    /// What became of a person's decisions.
+    pub decisions: Option<DecisionReport>,
 }
 
 impl Findings<'_> {

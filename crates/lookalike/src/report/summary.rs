@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::cluster::decided::DecisionReport;
 use crate::config::Config;
 use crate::error::{Result, SkippedRecord};
 use crate::page::{Kind, PageId, PageOrigin, SourceId};
@@ -52,6 +53,9 @@ pub struct Summary {
     /// The thresholds that were asked for then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reclustered: Option<Thresholds>,
+    /// What became of a person's decisions about groups.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decisions: Option<DecisionReport>,
     /// What was written besides the tables, if anything unusual was asked for.
     #[serde(skip_serializing_if = "OutputOptions::is_default")]
     pub outputs: OutputOptions,
@@ -296,6 +300,7 @@ impl Summary {
             config: findings.config.clone(),
             reclustered_at: findings.earlier.as_ref().map(|earlier| earlier.threshold),
             reclustered: findings.earlier.as_ref().map(|earlier| earlier.asked),
+            decisions: findings.earlier.as_ref().and_then(|earlier| earlier.decisions),
             outputs,
             sources: findings.source_count,
             source_bytes: findings.source_bytes,

@@ -171,6 +171,20 @@ fn is_html(markup: Markup, text: &str) -> bool {
     }
 }
 
+impl RawPage<'_> {
+    /// Its body as Unicode, whatever charset it is in.
+    #[must_use]
+    pub fn unicode(&self) -> Cow<'_, str> {
+        unicode(self)
+    }
+
+    /// Whether its body, which `unicode` returned, is markup.
+    #[must_use]
+    pub fn is_html(&self, unicode: &str) -> bool {
+        is_html(self.markup, unicode)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -132,6 +132,24 @@ impl TermSink for Words {
     }
 }
 
+/// The words of a text as they are compared, folded, with a blank behind each: for searching, in whatever script.
+///
+/// ```
+/// use lookalike::result::fold_words;
+///
+/// assert_eq!(fold_words("The CAFÉ, 図書館!").split(' ').next(), Some("the"));
+/// ```
+#[must_use]
+pub fn fold_words(text: &str) -> String {
+    let (mut words, mut line) = (Words::default(), String::with_capacity(text.len()));
+    Tokenizer::new(false).tokenize(text, &mut words);
+    for word in words.iter() {
+        line.push_str(word);
+        line.push(' ');
+    }
+    line
+}
+
 /// Turns text into terms; reusable, one per thread.
 pub struct Tokenizer {
     keep_case: bool,

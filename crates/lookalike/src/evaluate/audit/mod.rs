@@ -141,6 +141,29 @@ impl Default for SampleOptions {
     }
 }
 
+/// A sample that was drawn: the pairs in the order in which they are judged, by the ids of their pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct DrawnSample {
+    /// The pairs.
+    pub pairs: Vec<(String, String)>,
+    /// When two pages are the same page, one rule per line.
+    pub rubric: String,
+}
+
+/// Draws a sample of the pairs and near misses of the result in `directory`, mixed, so that nothing about a pair tells what the
+/// program decided.
+///
+/// # Errors
+/// When the directory is not a result, or has no pairs.
+pub fn draw(directory: &Path, options: &SampleOptions) -> Result<DrawnSample> {
+    let population = Population::open(directory, options.by)?;
+    let drawn = population.sample(options.pairs, options.seed)?;
+    let id = |page: PageId| population.stored.pages.id(page);
+    let pairs = drawn.iter().map(|(_, pair)| Ok((id(pair.left)?, id(pair.right)?))).collect::<Result<_>>()?;
+    Ok(DrawnSample { pairs, rubric: options.rubric.as_deref().unwrap_or(RUBRIC).to_owned() })
+}
+
 /// What whoever judges sees of a pair: not how similar the program finds it, nor what it takes the difference for.
 struct PairView {
     left: SideView,

@@ -1,15 +1,16 @@
 //! From verified pairs to the page that is kept in each page's place.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::candidate::band_join::Candidates;
 use crate::cluster::components::{Components, smallest_ids};
+use crate::cluster::decided::{self, PageDecision};
 use crate::cluster::identity::IdentitySets;
-use crate::cluster::{ClusterMode, Direction, Fate, Link, components, fates, star};
+use crate::cluster::{ClusterMode, Direction, Fate, Link, components, fates, name_kept, star};
 use crate::error::Result;
 use crate::job::dedup::Run;
 use crate::job::dedup::held_pages::HeldPages;
-use crate::page::{PageId, PageVec, ScoredPair};
+use crate::page::{Kind, PageId, PageVec, ScoredPair};
 use crate::page_table::PageTable;
 use crate::plan::Verdict;
 use crate::read::Corpus;
@@ -101,8 +102,7 @@ impl Run<'_> {
         Ok(Groups { fates, component: smallest_ids(pages, sets, pairs)? })
     }
 
-    /// Each page's link to the one that is `chosen` for it. Pages that only a chain connects to that one are compared
-    /// with it now.
+    /// Each page's link to the one that is `chosen` for it.
     fn link_chains(
         &self,
         reading: (&Corpus, Option<&HeldPages>),
@@ -112,31 +112,76 @@ impl Run<'_> {
         pairs: &[ScoredPair],
         direction: Direction,
     ) -> Result<PageVec<Link>> {
+        let wanted: Vec<(PageId, PageId)> =
+            order.iter().map(|&page| (page, chosen[page])).filter(|&(page, kept)| page != kept).collect();
+        let mut assigned = PageVec::from_fn(pages.len(), Link::to_itself);
+        let links = self.links(reading, pages, &wanted, pairs, direction)?;
+        wanted.iter().zip(links).for_each(|(&(page, _), link)| assigned[page] = link);
+        Ok(assigned)
+    }
+
+    /// The link from the first page of each of these to the second. Those that were not compared before are compared now.
+    fn links(
+        &self,
+        reading: (&Corpus, Option<&HeldPages>),
+        pages: &PageTable,
+        wanted: &[(PageId, PageId)],
+        pairs: &[ScoredPair],
+        direction: Direction,
+    ) -> Result<Vec<Link>> {
         let known = |page: PageId, kept: PageId| {
             let key = (page.min(kept), page.max(kept));
             pairs.binary_search_by_key(&key, |pair| (pair.left, pair.right)).ok().map(|at| pairs[at])
         };
-        let unknown: Vec<(PageId, PageId)> = order
-            .iter()
-            .map(|&page| (page, chosen[page]))
-            .filter(|&(page, kept)| page != kept && known(page, kept).is_none())
-            .collect();
-        let mut needed: Vec<PageId> = unknown.iter().flat_map(|&(page, kept)| [page, kept]).collect();
+        let unknown = wanted.iter().filter(|&&(page, kept)| known(page, kept).is_none());
+        let mut needed: Vec<PageId> = unknown.flat_map(|&(page, kept)| [page, kept]).collect();
         needed.sort_unstable();
         needed.dedup();
         let page_sets = self.page_sets(reading, pages, &needed, self.plan)?;
-        let mut assigned = PageVec::from_fn(pages.len(), Link::to_itself);
         let mut scratch = PairScratch::default();
-        for &page in order {
-            let kept = chosen[page];
-            if page != kept {
-                let pair = match known(page, kept) {
-                    Some(pair) => pair,
-                    None => verify::compare(&page_sets, page, kept, self.plan, &mut scratch)?.0,
-                };
-                assigned[page] = direction.any_link(&pair, page);
+        let link = |&(page, kept): &(PageId, PageId)| {
+            let pair = match known(page, kept) {
+                Some(pair) => pair,
+                None => verify::compare(&page_sets, page, kept, self.plan, &mut scratch)?.0,
+            };
+            Ok(direction.any_link(&pair, page))
+        };
+        wanted.iter().map(link).collect()
+    }
+
+    /// Lets a person's decisions prevail: pages have another one kept in their place, whatever the threshold says, and the
+    /// exact similarity to it. Returns how many pages that changes.
+    pub(crate) fn follow_decisions(
+        &self,
+        reading: (&Corpus, Option<&HeldPages>),
+        pages: &PageTable,
+        sets: &IdentitySets,
+        pairs: &[ScoredPair],
+        decisions: &BTreeMap<PageId, PageDecision>,
+        (rank, fates): (&dyn Fn(PageId) -> u32, &mut PageVec<Fate>),
+    ) -> Result<u64> {
+        let kept: PageVec<PageId> = fates.iter().map(|fate| fate.kept).collect();
+        let mut chosen = decided::apply(&kept, decisions, rank);
+        chosen.retain(|&page, stays| fates[page].kept != *stays);
+        let changed = chosen.len() as u64;
+        let mut other_words = Vec::new();
+        for (&page, &stays) in &chosen {
+            if page == stays {
+                fates[page] = Fate { kept: page, similarity: 1.0, page_similarity: Some(1.0), kind: Kind::Unique };
+            } else if sets.first[page] == sets.first[stays] {
+                fates[page] = Fate::same_words(stays, pages.text_hash[page] == pages.text_hash[stays]);
+            } else {
+                other_words.push((page, stays));
             }
         }
-        Ok(assigned)
+        let wanted: Vec<(PageId, PageId)> =
+            other_words.iter().map(|&(page, stays)| (sets.first[page], sets.first[stays])).collect();
+        let direction = Direction::of(self.plan, None);
+        for (&(page, kept), link) in other_words.iter().zip(self.links(reading, pages, &wanted, pairs, direction)?) {
+            let kind = if link.is_containment { Kind::Contained } else { Kind::Near };
+            fates[page] = Fate { kept, similarity: link.similarity, page_similarity: None, kind };
+        }
+        name_kept(fates, &pages.tokens, self.config.pairs.min_tokens);
+        Ok(changed)
     }
 }

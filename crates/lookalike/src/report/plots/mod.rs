@@ -164,7 +164,7 @@ fn size_classes(largest: u64) -> Vec<(u64, u64)> {
 }
 
 /// The number of groups by size.
-pub(super) fn cluster_sizes(sizes: &[u64]) -> String {
+pub(crate) fn cluster_sizes(sizes: &[u64]) -> String {
     let classes = size_classes(sizes.iter().copied().max().unwrap_or(0));
     let count = |class: &(u64, u64)| sizes.iter().filter(|size| (class.0..=class.1).contains(size)).count() as u64;
     let counts: Vec<u64> = classes.iter().map(count).collect();
@@ -208,7 +208,7 @@ fn borders(from: f64, threshold: Option<f64>, bins: usize) -> Vec<f64> {
 }
 
 /// How similar the compared pairs are, with the threshold.
-pub(super) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Option<f64>, name: &str) -> String {
+pub(crate) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Option<f64>, name: &str) -> String {
     const BINS: usize = 40;
     let lowest = accepted.iter().chain(near_misses).copied().fold(threshold.unwrap_or(1.0), f64::min);
     let from = ((lowest - 0.05) * 10.0).floor().clamp(0.0, 9.0) / 10.0;

@@ -1,6 +1,7 @@
 //! A result directory → its findings, for jobs that work on results.
 
 pub(crate) mod groups;
+pub(crate) mod rows;
 pub(crate) mod stricter;
 pub(crate) mod texts;
 

@@ -1,15 +1,16 @@
 //! Pages of a result, read again from where they came from.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use crate::error::{Error, Result};
 use crate::page::{PageId, PageOrigin, RawPage, SourceId};
-use crate::plan::CorpusStats;
-use crate::read::{Corpus, Source, known_source};
+use crate::plan::{CorpusStats, Plan};
+use crate::read::{Corpus, Source, Wanted, known_source};
 use crate::report::stored::{StoredPages, StoredSummary};
 use crate::sketcher::Sketcher;
+use crate::text::frames::Frames;
 
 /// The sources of a result, as far as some pages need them.
 fn sources(stored: &StoredPages, summary: &StoredSummary, pages: &[PageId]) -> Result<HashMap<SourceId, Source>> {
@@ -48,33 +49,68 @@ pub(crate) fn for_each<T: Send>(
     let mut numbers: Vec<SourceId> = by_number.keys().copied().collect();
     numbers.sort_unstable();
     let list: Vec<Source> = numbers.iter().map(|number| by_number[number].clone()).collect();
-    let corpus = Corpus::new(list, &summary.config.read);
     let mut wanted = stored.pages.wanted(&needed);
     for record in &mut wanted.0 {
         let place = numbers.binary_search(&record.source).expect("the sources are those of the pages that are needed");
         record.source = SourceId::from_index(place);
     }
-    let stats = stored.frames.clone().map(|frames| CorpusStats { frames: Some(frames), ..CorpusStats::default() });
-    let plan = summary.config.plan_with(stats.map(Arc::new));
+    let corpus = Corpus::new(list, &summary.config.read);
+    let plan = plan(summary, stored.frames.clone());
     let mut read: HashMap<PageId, T> = HashMap::new();
-    corpus.scan().for_each_of(
+    let tokens = |page: PageId| stored.pages.tokens[page];
+    read_again(
+        &corpus,
+        &plan,
         &wanted,
-        || Sketcher::of_plan(&plan),
+        &tokens,
+        |_, raw| visit(raw),
+        |page, visited| {
+            read.insert(page, visited);
+            Ok(())
+        },
+    )?;
+    Ok(read)
+}
+
+/// The plan of a result, with what it learnt.
+pub(crate) fn plan(summary: &StoredSummary, frames: Option<Arc<Frames>>) -> Plan {
+    let stats = frames.map(|frames| CorpusStats { frames: Some(frames), ..CorpusStats::default() });
+    summary.config.plan_with(stats.map(Arc::new))
+}
+
+/// Reads the `wanted` records again, and hands on what `visit` makes of each; that may be called from different threads.
+///
+/// # Errors
+/// When a source is missing, or a page has not as many tokens as it had.
+pub(crate) fn read_again<T: Send>(
+    corpus: &Corpus,
+    plan: &Plan,
+    wanted: &Wanted,
+    tokens: &(impl Fn(PageId) -> u32 + Sync),
+    visit: impl Fn(PageId, &RawPage<'_>) -> T + Sync,
+    mut emit: impl FnMut(PageId, T) -> Result<()>,
+) -> Result<()> {
+    let mut is_read: HashSet<PageId> = HashSet::with_capacity(wanted.0.len());
+    corpus.scan().for_each_of(
+        wanted,
+        || Sketcher::of_plan(plan),
         |sketcher, page, raw| {
-            let is_same = sketcher.read(&raw).tokens == stored.pages.tokens[page];
-            Ok(is_same.then(|| (page, visit(&raw))))
+            let is_same = sketcher.read(&raw).tokens == tokens(page);
+            Ok(is_same.then(|| (page, visit(page, &raw))))
         },
         |(page, visited)| {
-            read.insert(page, visited);
+            is_read.insert(page);
+            emit(page, visited)?;
             Ok(ControlFlow::Continue(()))
         },
     )?;
-    if let Some(&missing) = needed.iter().find(|page| !read.contains_key(page)) {
-        let place = stored.pages.place(missing);
-        let source_name = stored.sources[place.source.index()].clone();
-        return Err(Error::InputChanged { source_name, record: place.record });
+    match wanted.0.iter().find(|record| !is_read.contains(&record.page)) {
+        Some(missing) => {
+            let source_name = corpus.source(missing.source).display.clone();
+            Err(Error::InputChanged { source_name, record: missing.record })
+        }
+        None => Ok(()),
     }
-    Ok(read)
 }
 
 /// Pages of a result by their numbers, whole.
