@@ -76,13 +76,24 @@ class Browser:
     def open(self, path, width=1280, height=900, dark=False):
         return Page(self, Path(path).resolve().as_uri(), width, height, dark)
 
+    def visit(self, address, width=1280, height=900, dark=False, context=None):
+        """A page of a server; what it fetches from there is no problem."""
+        return Page(self, address, width, height, dark, context, address)
+
+    def person(self):
+        """Somebody else, with cookies of their own: a context for `visit`."""
+        return self.call("Target.createBrowserContext")["browserContextId"]
+
 
 class Page:
     """A page at a width, in light or dark."""
 
-    def __init__(self, browser, address, width, height, dark):
+    def __init__(self, browser, address, width, height, dark, context=None, server="file:"):
         self.browser = browser
-        self.target = browser.call("Target.createTarget", url="about:blank")["targetId"]
+        # What comes from here is the page's own: files, or one server.
+        self.own = server if server == "file:" else "/".join(server.split("/")[:3]) + "/"
+        whose = {"browserContextId": context} if context else {}
+        self.target = browser.call("Target.createTarget", url="about:blank", **whose)["targetId"]
         self.session = browser.call("Target.attachToTarget", targetId=self.target, flatten=True)["sessionId"]
         for domain in ["Page", "Runtime", "Log", "Network", "Security"]:
             self.call(f"{domain}.enable")
@@ -90,8 +101,12 @@ class Page:
         self.call("Emulation.setDeviceMetricsOverride", **metrics)
         scheme = {"name": "prefers-color-scheme", "value": "dark" if dark else "light"}
         self.call("Emulation.setEmulatedMedia", features=[scheme])
+        self.go(address)
+
+    def go(self, address):
+        """Goes to another address."""
         self.call("Page.navigate", url=address)
-        browser.wait_for("Page.loadEventFired", self.session)
+        self.browser.wait_for("Page.loadEventFired", self.session)
 
     def __enter__(self):
         return self
@@ -109,15 +124,28 @@ class Page:
         return result["result"].get("value")
 
     def wait_until(self, script, seconds=30):
+        # While another page comes in, there is not yet anything to ask.
+        script = f"document.readyState === 'complete' && ({script})"
         end = time.monotonic() + seconds
-        while not self.run(script):
+        while True:
+            try:
+                if self.run(script):
+                    return
+            except AssertionError as error:
+                if "context" not in str(error):
+                    raise
             assert time.monotonic() < end, f"still not: {script}"
 
     def press(self, key):
         for kind in ["keyDown", "keyUp"]:
-            text = {"text": key} if kind == "keyDown" and len(key) == 1 else {}
-            code = {"windowsVirtualKeyCode": 9} if key == "Tab" else {}
+            text = {"text": {"Enter": "\r"}.get(key, key)} if kind == "keyDown" and (len(key) == 1 or key == "Enter") else {}
+            codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowUp": 38, "ArrowDown": 40}
+            code = {"windowsVirtualKeyCode": codes[key]} if key in codes else {}
             self.call("Input.dispatchKeyEvent", type=kind, key=key, **text, **code)
+
+    def type(self, text):
+        """Types into whatever has the focus."""
+        self.call("Input.insertText", text=text)
 
     def problems(self):
         """Errors on the console, violations of the policy, and whatever was fetched from elsewhere."""
@@ -133,7 +161,7 @@ class Page:
                 found.append(facts["args"])
             elif event["method"] == "Log.entryAdded" and facts["entry"]["level"] in ["error", "warning"]:
                 found.append(facts["entry"])
-            elif event["method"] == "Network.requestWillBeSent" and not facts["request"]["url"].startswith("file:"):
+            elif event["method"] == "Network.requestWillBeSent" and not facts["request"]["url"].startswith(self.own):
                 found.append(facts["request"]["url"])
         return found
 

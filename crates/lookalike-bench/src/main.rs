@@ -13,6 +13,7 @@ mod peers;
 mod refine;
 mod service;
 mod sketching;
+mod view;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -113,6 +114,8 @@ enum Command {
         /// The folder that `scripts/make-result-lists` made [default: the one of the repository]
         directory: Option<PathBuf>,
     },
+    /// The workbench on a large result: time of each view
+    View(view::ViewArguments),
     /// What confirms that pages with near fingerprints are near-duplicates, on labelled data
     Confirm,
     /// The kernels on every vector unit of this machine
@@ -160,6 +163,7 @@ fn main() -> Result<()> {
             refine::on_lists(directory.as_deref(), held_out, mistakes)
         }
         Command::Bloom => bloom::run(),
+        Command::View(arguments) => view::run(&arguments),
         Command::Confirm => confirm::run(),
         Command::Kernels => Ok(kernels::run()?),
         Command::Labelled => labelled_tables::run(),

@@ -367,8 +367,8 @@ pub(crate) struct ReclusterArguments {
     pub(crate) prefer: Vec<String>,
 
     /// Follow what people decided in lookalike view, from DIR/decisions.jsonl or another file
-    #[arg(long, value_name = "FILE", num_args = 0..=1, require_equals = true, default_missing_value = "")]
-    pub(crate) decisions: Option<PathBuf>,
+    #[arg(long, value_name = "FILE", require_equals = true)]
+    pub(crate) decisions: Option<Option<PathBuf>>,
 
     #[command(flatten)]
     pub(crate) outputs: OutputArguments,

@@ -33,10 +33,10 @@ pub(crate) fn run(arguments: ReclusterArguments) -> Result<Ending> {
 }
 
 /// The decisions that are to be followed; without a file's name, those of the result.
-fn decisions(path: Option<PathBuf>, directory: &Path) -> Result<Option<Vec<GroupDecision>>> {
-    let Some(path) = path else { return Ok(None) };
-    let is_own = path.as_os_str().is_empty();
-    let path = if is_own { directory.join(DECISIONS) } else { path };
+fn decisions(asked: Option<Option<PathBuf>>, directory: &Path) -> Result<Option<Vec<GroupDecision>>> {
+    let Some(path) = asked else { return Ok(None) };
+    let is_own = path.is_none();
+    let path = path.unwrap_or_else(|| directory.join(DECISIONS));
     if is_own && !path.exists() {
         bail!(
             "{}: there are no decisions yet; make them in lookalike view {}, or name a file: --decisions=FILE",
