@@ -4,10 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use arrow_array::cast::AsArray;
+use arrow_array::types::{Float64Type, UInt64Type};
+use arrow_ipc::CompressionType;
 use serde_json::Value;
 
-use crate::common::{decompressed, dedup, documents, table};
-use crate::dedup::write_parquet;
+use crate::common::{decompressed, dedup, documents, table, write_jsonl};
+use crate::crawl::gzip;
+use crate::dedup::{write_csv, write_parquet};
+use crate::notations::{arrow, batch, read_arrow};
 use crate::outputs::{batches, names, ran};
 
 /// What `annotated/` must say of a page.
@@ -29,7 +34,7 @@ const FIELDS: [&str; 6] = ["cluster", "cluster_size", "kept", "kept_id", "simila
 fn annotated_records_are_the_input_with_what_became_of_them() {
     let root = tempfile::tempdir().unwrap();
     let at = |name: &str| root.path().join(name);
-    // Lines of every shape: spaces, carriage returns, no line end, no JSON, no text, and names that are taken.
+    // Lines of every shape: spaces, carriage returns, no line end, no JSON, no text, and names of before.
     let mut text: Vec<u8> = b"\xef\xbb\xbf".to_vec();
     for (number, document) in documents().iter().enumerate() {
         let line = document.json();
@@ -37,7 +42,7 @@ fn annotated_records_are_the_input_with_what_became_of_them() {
             match number % 4 {
                 0 => line.as_bytes().to_vec(),
                 1 => line.replace("}\n", " } \r\n").into_bytes(),
-                2 => line.replace("}\n", ",\"lookalike_kept\":\"mine\",\"x\":{\"y\":1}}\n").into_bytes(),
+                2 => line.replace("}\n", ",\"lookalike_kept\":\"old\",\"x\":{\"lookalike_kept\":1}}\n").into_bytes(),
                 _ => [b"\nnot JSON\n{\"id\": 5}\n".to_vec(), line.into_bytes()].concat(),
             }
             .as_slice(),
@@ -54,13 +59,12 @@ fn annotated_records_are_the_input_with_what_became_of_them() {
     let mut seen = 0;
     for line in annotated.split_inclusive(|&byte| byte == b'\n') {
         let line = String::from_utf8(line.to_vec()).unwrap();
-        let Some(from) = line.find(",\"lookalike_cluster\":").or_else(|| line.find(",\"lookalike_2_cluster\":")) else {
+        let Some(from) = line.find(",\"lookalike_cluster\":") else {
             without.extend_from_slice(line.as_bytes());
             continue;
         };
         let object: Value = serde_json::from_str(line.trim_start_matches('\u{feff}')).unwrap();
-        let prefix = if object["lookalike_kept"] == "mine" { "lookalike_2_" } else { "lookalike_" };
-        let found = FIELDS.map(|name| match &object[format!("{prefix}{name}")] {
+        let found = FIELDS.map(|name| match &object[format!("lookalike_{name}")] {
             Value::String(text) => text.clone(),
             Value::Number(number) => number.as_f64().unwrap().to_string(),
             other => other.to_string(),
@@ -71,7 +75,8 @@ fn annotated_records_are_the_input_with_what_became_of_them() {
         seen += 1;
     }
     assert_eq!(seen, expected.len());
-    assert!(without == text, "nothing else changes");
+    let text = String::from_utf8(text).unwrap().replace(",\"lookalike_kept\":\"old\"", "");
+    assert!(without == text.as_bytes(), "nothing else changes");
 
     // Tables: the header and every record get cells; a record without all cells gets empty ones first.
     let mut csv = String::from("id;text;note\r\n");
@@ -114,8 +119,71 @@ fn annotated_records_are_the_input_with_what_became_of_them() {
     for row in table(&annotated) {
         assert_eq!(FIELDS.map(|name| row[&format!("lookalike_{name}")].clone()), expected[&row["id"]]);
     }
-    // Once more: the names are taken now.
-    ran(&[&annotated], &at("out-twice"), &["--annotate"]);
-    let twice = batches(&at("out-twice/annotated/rows.parquet"));
-    assert_eq!(twice[0].schema().field(10).name(), "lookalike_2_cluster");
+}
+
+/// Every record of an annotated file has the same fields, also where records had some of them before.
+#[test]
+fn what_an_earlier_run_added_is_replaced_in_every_format() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let documents = documents();
+    write_jsonl(&at("docs.jsonl"), &documents);
+    write_csv(&at("table.csv"), ',');
+    write_parquet(&at("rows.parquet"));
+    let rows = [batch(&documents[..40], false), batch(&documents[40..], false)];
+    fs::write(at("file.arrow"), arrow(&rows, true, Some(CompressionType::LZ4_FRAME))).unwrap();
+    fs::write(at("stream.arrow.gz"), gzip(&arrow(&rows, false, None))).unwrap();
+    for name in ["docs.jsonl", "table.csv", "rows.parquet", "file.arrow", "stream.arrow.gz"] {
+        let (once, twice, strict) =
+            (at(&format!("once-{name}")), at(&format!("twice-{name}")), at(&format!("strict-{name}")));
+        ran(&[&at(name)], &once, &["--annotate"]);
+        let annotated = |output: &Path| output.join("annotated").join(name);
+        ran(&[&annotated(&once)], &twice, &["--annotate"]);
+        assert!(decompressed(&annotated(&twice)) == decompressed(&annotated(&once)), "{name}");
+        // Other values in the same places.
+        let exact = ["--annotate", "--exact-only"];
+        ran(&[&annotated(&once)], &strict, &exact);
+        let fresh = at(&format!("fresh-{name}"));
+        ran(&[&at(name)], &fresh, &exact);
+        assert!(decompressed(&annotated(&strict)) == decompressed(&annotated(&fresh)), "{name}");
+        assert!(decompressed(&annotated(&strict)) != decompressed(&annotated(&once)), "{name}");
+    }
+}
+
+#[test]
+fn rows_of_arrow_get_columns() {
+    let root = tempfile::tempdir().unwrap();
+    let documents = documents();
+    let rows = [batch(&documents[..40], true), batch(&documents[40..], true)];
+    for (name, bytes) in [
+        ("file.arrow", arrow(&rows, true, Some(CompressionType::ZSTD))),
+        ("stream.arrow.gz", gzip(&arrow(&rows, false, None))),
+    ] {
+        let (path, output) = (root.path().join(name), root.path().join(format!("out-{name}")));
+        fs::write(&path, bytes).unwrap();
+        ran(&[&path], &output, &["--annotate", "--text-field", "doc.text"]);
+        let expected = expected_fields(&output);
+        let annotated = read_arrow(&output.join("annotated").join(name));
+        assert_eq!(annotated.len(), rows.len());
+        for (before, after) in rows.iter().zip(&annotated) {
+            let (count, schema) = (before.num_columns(), after.schema());
+            assert_eq!(after.project(&(0..count).collect::<Vec<_>>()).unwrap(), *before);
+            let names: Vec<&str> = schema.fields()[count..].iter().map(|field| field.name().as_str()).collect();
+            assert_eq!(names, FIELDS.map(|name| format!("lookalike_{name}")));
+            let ids = after.column(0).as_string::<i32>();
+            for row in 0..after.num_rows() {
+                let column = |field: usize| after.column(count + field);
+                let text = |field: usize| column(field).as_string::<i32>().value(row).to_owned();
+                let found = [
+                    text(0),
+                    column(1).as_primitive::<UInt64Type>().value(row).to_string(),
+                    column(2).as_boolean().value(row).to_string(),
+                    text(3),
+                    column(4).as_primitive::<Float64Type>().value(row).to_string(),
+                    text(5),
+                ];
+                assert_eq!(found, expected[ids.value(row)]);
+            }
+        }
+    }
 }

@@ -169,7 +169,7 @@ pub fn arrow(batches: &[RecordBatch], is_file: bool, packing: Option<arrow_ipc::
     bytes
 }
 
-fn read_arrow(path: &Path) -> Vec<RecordBatch> {
+pub fn read_arrow(path: &Path) -> Vec<RecordBatch> {
     let bytes = decompressed(path);
     if bytes.starts_with(b"ARROW1") {
         let reader = arrow_ipc::reader::FileReader::try_new(std::io::Cursor::new(bytes), None).unwrap();
