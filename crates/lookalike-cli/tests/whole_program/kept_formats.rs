@@ -177,6 +177,74 @@ fn parts_of_datasets_keep_their_layout_and_the_card_says_what_they_are() {
     assert_eq!(rows("parts", "data/test-"), rows("out", "data/test-"));
 }
 
+/// The configurations of a dataset card: their names, and the paths of their splits.
+fn configurations(output: &Path) -> Vec<(String, BTreeMap<String, Vec<String>>)> {
+    let card = fs::read_to_string(output.join("README.md")).unwrap();
+    let mut configurations: Vec<(String, BTreeMap<String, Vec<String>>)> = Vec::new();
+    let mut split = String::new();
+    for line in card.lines().skip(1).take_while(|line| *line != "---").map(str::trim_start) {
+        if let Some(name) = line.strip_prefix("- config_name: ") {
+            configurations.push((name.to_owned(), BTreeMap::new()));
+        } else if let Some(name) = line.strip_prefix("- split: ") {
+            split = name.to_owned();
+        } else if let Some(path) = line.strip_prefix("path: \"").or_else(|| line.strip_prefix("- \"")) {
+            let splits = &mut configurations.last_mut().unwrap().1;
+            splits.entry(split.clone()).or_default().push(path.trim_end_matches('"').to_owned());
+        }
+    }
+    configurations
+}
+
+#[test]
+fn files_of_different_columns_are_configurations_of_their_own() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    fs::create_dir_all(at("in/more")).unwrap();
+    write_parquet(&at("in/rows.parquet"));
+    write_parquet(&at("in/more/train-00000-of-00001.parquet"));
+    let line = |topic: usize| format!("{{\"id\":\"l{topic}\",\"text\":\"{}\",\"n\":1}}\n", sentence(topic, 60));
+    fs::write(at("in/lines.jsonl"), line(801) + &line(802)).unwrap();
+    fs::write(at("in/table.csv"), format!("id,text\nc1,{}\n", sentence(803, 60))).unwrap();
+    fs::write(at("in/page.html"), format!("<html><p>{}</p></html>", sentence(804, 60))).unwrap();
+    for (name, extra) in [("whole", &[][..]), ("parts", &["--split-size", "2KiB"])] {
+        let output = at(name);
+        ran(&[&at("in")], &output, &[&["--kept-format", "parquet"], extra].concat());
+        let found = configurations(&output);
+        assert_eq!(found.iter().map(|row| row.0.as_str()).collect::<Vec<_>>(), ["default", "default-2"]);
+        let columns = |path: &String| -> Vec<String> {
+            let file = File::open(output.join(path)).unwrap();
+            let schema = ParquetRecordBatchReaderBuilder::try_new(file).unwrap().schema().clone();
+            schema.fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect()
+        };
+        let mut listed = Vec::new();
+        for (configuration, splits) in &found {
+            let paths: Vec<&String> = splits.values().flatten().collect();
+            let first = columns(paths[0]);
+            assert!(paths.iter().all(|path| columns(path) == first), "{configuration}: {paths:?}");
+            listed.extend(paths.into_iter().map(|path| path["kept/".len()..].to_owned()));
+        }
+        listed.sort();
+        assert_eq!(listed, names(&output.join("kept")), "every file is in one of them");
+        assert_eq!(
+            columns(&found[0].1["train"][0]),
+            ["id Utf8", "score UInt32", "text Utf8", "url Utf8"],
+            "the largest"
+        );
+        assert_eq!(columns(&found[1].1["train"][0])[..3], ["id Utf8", "url Utf8", "title Utf8"]);
+    }
+    // One schema: one configuration, whatever the inputs were.
+    fs::remove_file(at("in/rows.parquet")).unwrap();
+    fs::remove_dir_all(at("in/more")).unwrap();
+    ran(&[&at("in")], &at("same"), &["--kept-format", "parquet"]);
+    let all = BTreeMap::from([("train".to_owned(), vec!["kept/**".to_owned()])]);
+    assert_eq!(configurations(&at("same")), [("default".to_owned(), all)]);
+    // Tables with different headers, as they are.
+    fs::write(at("in/other.csv"), format!("id,text,note\nc2,{},x\n", sentence(805, 60))).unwrap();
+    ran(&[&at("in/table.csv"), &at("in/other.csv")], &at("tables"), &["--annotate"]);
+    let found: Vec<String> = configurations(&at("tables")).into_iter().map(|row| row.0).collect();
+    assert_eq!(found, ["default", "default-2", "annotated", "annotated-2"]);
+}
+
 #[test]
 fn a_readme_of_somebody_else_is_never_overwritten() {
     let root = tempfile::tempdir().unwrap();

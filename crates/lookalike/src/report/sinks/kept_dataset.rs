@@ -21,6 +21,9 @@ const INFOS: &str = "dataset_infos.json";
 const STATE: &str = "state.json";
 const DICTIONARY: &str = "dataset_dict.json";
 
+/// Files that describe a dataset and have none of its rows.
+pub(super) const DESCRIPTIONS: [&str; 4] = [INFO, INFOS, STATE, DICTIONARY];
+
 /// Of the files of before.
 const STALE: [&str; 5] =
     ["dataset_size", "download_size", "size_in_bytes", "download_checksums", "post_processing_size"];
