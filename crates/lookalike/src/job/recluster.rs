@@ -260,7 +260,7 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
 }
 
 /// The name of a page file from its page's id, which is the name unless that id was taken.
-fn page_file_name(id: &str) -> String {
+pub(crate) fn page_file_name(id: &str) -> String {
     let renamed = id.split_once('@').filter(|(name, rest)| rest.trim_end_matches('@') == format!("{name}:1"));
     renamed.map_or(id, |(name, _)| name).to_owned()
 }

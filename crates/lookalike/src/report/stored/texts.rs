@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::error::{Error, Result};
 use crate::page::{PageId, PageOrigin, RawPage, SourceId};
 use crate::plan::CorpusStats;
-use crate::read::{Corpus, Source, known_source};
+use crate::read::{Source, known_source};
 use crate::report::stored::{StoredPages, StoredSummary};
 use crate::sketcher::Sketcher;
 
@@ -48,7 +48,7 @@ pub(crate) fn for_each<T: Send>(
     let mut numbers: Vec<SourceId> = by_number.keys().copied().collect();
     numbers.sort_unstable();
     let list: Vec<Source> = numbers.iter().map(|number| by_number[number].clone()).collect();
-    let corpus = Corpus::new(list, &summary.config.read);
+    let corpus = summary.config.corpus(list);
     let mut wanted = stored.pages.wanted(&needed);
     for record in &mut wanted.0 {
         let place = numbers.binary_search(&record.source).expect("the sources are those of the pages that are needed");
