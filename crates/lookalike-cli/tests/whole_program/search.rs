@@ -417,7 +417,14 @@ fn judgments_of_real_manuals_survive_a_new_frame_and_new_urls() {
             .collect();
         let unchanged: Vec<&String> =
             bodies[0].iter().filter(|(name, body)| bodies[1].get(*name) == Some(body)).map(|row| row.0).collect();
-        println!("{project}: {} pages, {} unchanged, {} carried", bodies[0].len(), unchanged.len(), carried.len());
+        let pages: BTreeSet<&String> = carried.iter().map(|row| &row.0).collect();
+        println!(
+            "{project}: {} pages, {} unchanged; {} carried over, to {} pages of the other version",
+            bodies[0].len(),
+            unchanged.len(),
+            pages.len(),
+            carried.len()
+        );
         assert!(unchanged.len() > if project == "llvm" { 300 } else { 10 });
         for name in unchanged {
             assert!(carried.contains(&(name.clone(), name.clone())), "{project}: {name} was not carried over");
