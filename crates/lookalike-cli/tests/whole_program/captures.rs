@@ -58,6 +58,11 @@ fn captures_of_a_url_are_listed_over_time_with_what_changed() {
     assert_eq!(rows[4]["similarity"], pairs[0]["similarity"]);
     assert_eq!(rows[4]["previous_id"], "urn:uuid:same");
     assert_eq!(fs::read_to_string(output.join("captures.jsonl")).unwrap().lines().count(), 7);
+    // The table of clusters in the report says when: seconds since 1970, in front of the address.
+    let report = fs::read_to_string(output.join("report.html")).unwrap();
+    for (id, seconds) in [("near", 1_714_694_400), ("back", 1_714_867_200)] {
+        assert!(report.contains(&format!("{id}\t{seconds}u")), "{id}");
+    }
     // With a stricter threshold, the near one is another page; all else stays.
     let strict = root.path().join("strict");
     let again = run(lookalike().arg("recluster").arg(&output).args(["--threshold", "0.999", "--output"]).arg(&strict));

@@ -234,6 +234,13 @@ fn recluster_writes_what_the_first_run_wrote() {
     for directory in ["kept", "removed", "annotated"] {
         assert!(contents(&second.join(directory)) == contents(&fresh.join(directory)), "{directory}");
     }
+    // The same once more is no other result; another one is.
+    let before = contents(&second);
+    recluster(&second, &[]);
+    assert!(contents(&second) == before);
+    let other = run(lookalike().arg("recluster").arg(&first).args(["--threshold", "0.99", "--output"]).arg(&second));
+    assert!(other.code == 1 && other.stderr.contains("--replace"), "{} {}", other.code, other.stderr);
+    assert!(contents(&second) == before);
     let third = root.path().join("third");
     recluster(&third, &["--kept-format", "csv"]);
     assert_eq!(names(&third.join("kept"))[0], "a-00000.csv");

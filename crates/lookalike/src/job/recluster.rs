@@ -10,6 +10,8 @@ use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
+use xxhash_rust::xxh3::xxh3_64;
+
 use crate::cluster::identity::{IdentitySets, in_rank_order};
 use crate::cluster::rank::{rank_key, url_key};
 use crate::config::{ClusterMode, Config, Keep};
@@ -109,7 +111,9 @@ pub fn recluster(
     let work = WorkDir::open(report::result_files(), &options.output, options.force, false)?;
     let is_in_place =
         directory.canonicalize().is_ok_and(|path| work.output().canonicalize().is_ok_and(|to| to == path));
-    if !is_in_place && !options.replace && files::is_result(work.output()) {
+    let job = job(directory, &config, asked, &stored)?;
+    let is_other = || files::is_result(work.output()) && !report::run::is_of_job(work.output(), Some(job));
+    if !is_in_place && !options.replace && is_other() {
         return Err(Error::OtherResult { path: options.output.clone() });
     }
     let outcome = thread_pool(options.threads)?.install(|| {
@@ -135,12 +139,24 @@ pub fn recluster(
             work: &work,
             resources,
             against: None,
-            job: None,
+            job: Some(job),
         };
         cluster_again(run, directory, &stricter, &stored, loaded, &corpus)
     })?;
     work.publish()?;
     Ok(outcome)
+}
+
+/// What is done to which pairs, as a number. The tables of pages and pairs stay the same in every clustering of them.
+fn job(directory: &Path, config: &Config, asked: Thresholds, stored: &StoredSummary) -> Result<u64> {
+    let size = |table: files::TableFiles| {
+        let path = directory.join(table.parquet);
+        fs::metadata(&path).map(|file| file.len()).map_err(Error::io(&path, "read"))
+    };
+    let tables = [size(files::PAGES)?, size(files::PAIRS)?, size(files::NEAR_MISSES)?];
+    let sources: Vec<(&str, u64)> = stored.files.iter().map(|file| (file.source.as_str(), file.bytes)).collect();
+    let text = format!("recluster {:016x} {asked:?} {tables:?} {} {sources:?}", config.hash(), stored.pages);
+    Ok(xxh3_64(text.as_bytes()))
 }
 
 fn cluster_again(
@@ -201,6 +217,7 @@ fn cluster_again(
         source_bytes: stored.source_bytes,
         earlier: Some(Earlier {
             threshold: stricter.threshold,
+            decision: stricter.decision,
             asked: stricter.asked,
             rule: stricter.rule(),
             files: stored.files.clone(),
@@ -219,7 +236,7 @@ fn cluster_again(
         options.copy_kept |= is_listed && sinks::has_copies(directory, &corpus.sources);
         report::write_again(&findings, directory, run.work.path(), &run.options.output, options, run.observer)
     })?;
-    let stages = run.resources.write(run.work.path(), &run.options.facts(None, 0, &[]))?;
+    let stages = run.resources.write(run.work.path(), &run.options.facts(run.job, 0, &[]))?;
     Ok(Outcome {
         summary,
         skipped_examples: skipped.examples,
