@@ -6,11 +6,12 @@
 
 use std::collections::HashMap;
 use std::fs;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
 
-use xxhash_rust::xxh3::xxh3_64;
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::cluster::identity::{IdentitySets, in_rank_order};
 use crate::cluster::rank::{rank_key, url_key};
@@ -111,7 +112,7 @@ pub fn recluster(
     let work = WorkDir::open(report::result_files(), &options.output, options.force, false)?;
     let is_in_place =
         directory.canonicalize().is_ok_and(|path| work.output().canonicalize().is_ok_and(|to| to == path));
-    let job = job(directory, &config, asked, &stored)?;
+    let job = job(directory, &config, asked)?;
     let is_other = || files::is_result(work.output()) && !report::run::is_of_job(work.output(), Some(job));
     if !is_in_place && !options.replace && is_other() {
         return Err(Error::OtherResult { path: options.output.clone() });
@@ -148,15 +149,22 @@ pub fn recluster(
 }
 
 /// What is done to which pairs, as a number. The tables of pages and pairs stay the same in every clustering of them.
-fn job(directory: &Path, config: &Config, asked: Thresholds, stored: &StoredSummary) -> Result<u64> {
-    let size = |table: files::TableFiles| {
+fn job(directory: &Path, config: &Config, asked: Thresholds) -> Result<u64> {
+    let mut hash = Xxh3::new();
+    hash.update(format!("recluster {:016x} {asked:?}", config.hash()).as_bytes());
+    let mut buffer = vec![0; 1 << 20];
+    for table in [files::PAGES, files::PAIRS] {
         let path = directory.join(table.parquet);
-        fs::metadata(&path).map(|file| file.len()).map_err(Error::io(&path, "read"))
-    };
-    let tables = [size(files::PAGES)?, size(files::PAIRS)?, size(files::NEAR_MISSES)?];
-    let sources: Vec<(&str, u64)> = stored.files.iter().map(|file| (file.source.as_str(), file.bytes)).collect();
-    let text = format!("recluster {:016x} {asked:?} {tables:?} {} {sources:?}", config.hash(), stored.pages);
-    Ok(xxh3_64(text.as_bytes()))
+        let mut file = fs::File::open(&path).map_err(Error::io(&path, "read"))?;
+        loop {
+            let read = file.read(&mut buffer).map_err(Error::io(&path, "read"))?;
+            if read == 0 {
+                break;
+            }
+            hash.update(&buffer[..read]);
+        }
+    }
+    Ok(hash.digest())
 }
 
 fn cluster_again(
