@@ -356,20 +356,21 @@ impl<'a> Explainer<'a> {
             let reason = format!("the tables do not belong together: no page has the id '{}'", fate.kept_id);
             return Err(Error::corrupt(self.directory, reason));
         };
-        match self.stored.pages.origin(kept) {
-            PageOrigin::Input => {}
-            PageOrigin::Example => explanation.reason.push_str(" (one of the examples)"),
-            _ => explanation.reason.push_str(" (of the other corpus)"),
-        }
+        explanation.reason.push_str(self.origin_in_words(kept));
         explanation.kept_page = Some(self.described(kept)?);
         (explanation.similarity, explanation.page_similarity) = (Some(fate.similarity), fate.page_similarity);
         explanation.evidence = self.evidence(page, kept);
         if let Some(other) = self.dropped_for(page, kept, like)? {
+            let other_page = self.described(other)?;
             explanation.reason = format!(
-                "it is a near-duplicate of {}, which is kept and ranks before it; the kept page that it is most similar to is {}",
-                other.page.id, fate.kept_id
+                "it is a near-duplicate of {}{}, which is kept and ranks before it; the kept page that it is most similar to is {}{}",
+                other_page.id,
+                self.origin_in_words(other),
+                fate.kept_id,
+                self.origin_in_words(kept)
             );
-            explanation.dropped_for = Some(other);
+            let similarity = self.pair(page, other).map_or(0.0, |pair| pair.similarity);
+            explanation.dropped_for = Some(DroppedFor { page: other_page, similarity });
         }
         let is_linked = self.stored.first[page] == self.stored.first[kept] || explanation.evidence.is_some();
         if self.summary.config.groups.cluster == ClusterMode::Components && !is_linked {
@@ -383,13 +384,20 @@ impl<'a> Explainer<'a> {
     }
 
     /// The page that a page was dropped for, where that is not the kept page that it was assigned to.
-    fn dropped_for(&self, page: PageId, kept: PageId, like: &[PageId]) -> Result<Option<DroppedFor>> {
+    fn dropped_for(&self, page: PageId, kept: PageId, like: &[PageId]) -> Result<Option<PageId>> {
         if like.len() < 2 || self.stored.first[page] == self.stored.first[kept] {
             return Ok(None);
         }
-        let Some(other) = self.first_by_rank(like)?.filter(|&other| other != kept) else { return Ok(None) };
-        let similarity = self.pair(page, other).map_or(0.0, |pair| pair.similarity);
-        Ok(Some(DroppedFor { page: self.described(other)?, similarity }))
+        Ok(self.first_by_rank(like)?.filter(|&other| other != kept))
+    }
+
+    /// Where a page comes from, if it is not from the input.
+    fn origin_in_words(&self, page: PageId) -> &'static str {
+        match self.stored.pages.origin(page) {
+            PageOrigin::Input => "",
+            PageOrigin::Example => " (one of the examples)",
+            _ => " (of the other corpus)",
+        }
     }
 
     fn described(&self, page: PageId) -> Result<ExplainedPage> {
