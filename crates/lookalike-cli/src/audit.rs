@@ -5,12 +5,17 @@ use std::io::{self, Write};
 use anyhow::{Context, Result};
 use lookalike::evaluate::audit;
 use lookalike::evaluate::audit::{Audit, SampleOptions, TableRow, Verdicts};
+use lookalike::evaluate::metrics::shown_share;
 use serde_json::json;
 
 use crate::Ending;
 use crate::evaluate_args::AuditArguments;
 use crate::json;
 use crate::table::{TextTable, counted, not_an_input, thousands};
+
+fn share(value: f64) -> String {
+    shown_share(value, 3)
+}
 
 pub(crate) fn run(arguments: &AuditArguments) -> Result<Ending> {
     if let Some(judgments) = &arguments.judgments {
@@ -61,8 +66,8 @@ fn print(out: &mut impl Write, found: &Audit, arguments: &AuditArguments) -> io:
             row.correct.to_string(),
             row.incorrect.to_string(),
             row.undecided.to_string(),
-            format!("{:.3}", row.precision),
-            format!("[{:.3}, {:.3}]", row.interval.0, row.interval.1),
+            share(row.precision),
+            format!("[{}, {}]", share(row.interval.0), share(row.interval.1)),
         ]);
     }
     table.print(out)?;

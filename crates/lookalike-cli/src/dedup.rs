@@ -113,6 +113,13 @@ fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
     }
     let threads = table::counted(options.threads as u64, "thread", "threads");
     writeln!(out, "time     about {} on {threads}", table::duration(estimate.seconds))?;
+    if estimate.packing_seconds > 0.0 {
+        let seconds = table::duration(estimate.packing_seconds);
+        writeln!(
+            out,
+            "packing  about {seconds} of that, on one thread: xz and bzip2; --kept-compression zstd is faster"
+        )?;
+    }
     writeln!(
         out,
         "memory   about {} of {} allowed (--memory); at least {}",

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use lookalike::evaluate::gold::{Gold, GoldColumns};
-use lookalike::evaluate::metrics::{ClusterScores, Counts};
+use lookalike::evaluate::metrics::{ClusterScores, Counts, shown_share};
 use lookalike::evaluate::pairs::{PairEvaluation, PairFields};
 use lookalike::evaluate::{EvaluateOptions, Evaluation, Grid, evaluate_found, found_clusters, pairs, write_report};
 use lookalike::method::GridAxis;
@@ -87,7 +87,12 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
 }
 
 fn share(value: f64) -> String {
-    format!("{value:.3}")
+    shown_share(value, 3)
+}
+
+/// What methods were run with.
+fn settings(found: &Evaluation) -> &'static str {
+    if found.is_at_defaults() { "default settings" } else { "the settings in the first column" }
 }
 
 /// A number in a table, or a dash if there is none.
@@ -118,7 +123,7 @@ fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> 
             missing => format!("; {} not in the input", counted(missing as u64, "judged page is", "judged pages are")),
         }
     )?;
-    writeln!(out, "\nWith default settings")?;
+    writeln!(out, "\nWith {}", settings(found))?;
     let mut table = TextTable::new([
         "method",
         "at",
@@ -171,10 +176,10 @@ fn print_evaluation(out: &mut impl Write, found: &Evaluation) -> io::Result<()> 
         "F1",
         "unit",
     ]);
-    for row in &found.methods {
+    for (name, row) in found.sweeps() {
         let (best, half) = (&row.best, &row.halves);
         table.row([
-            row.method.clone(),
+            name.to_owned(),
             number(best.threshold),
             precision(&best.pairs),
             share(best.pairs.recall()),
@@ -213,7 +218,7 @@ fn print_splits(out: &mut impl Write, found: &Evaluation) -> io::Result<()> {
     if !is_split {
         return Ok(());
     }
-    writeln!(out, "\nBy site and kind, with default settings")?;
+    writeln!(out, "\nBy site and kind, with {}", settings(found))?;
     table.print(out)
 }
 
@@ -241,10 +246,10 @@ fn print_equal_recall(out: &mut impl Write, found: &Evaluation) -> io::Result<()
     let Some(with) = found.methods.iter().find_map(|row| row.equal_recall.as_ref()) else { return Ok(()) };
     writeln!(out, "\nAt the recall of {}", with.with)?;
     let mut table = TextTable::new(["method", "at", "precision", "recall"]);
-    for row in &found.methods {
+    for (name, row) in found.sweeps() {
         let at = row.equal_recall.as_ref().and_then(|equal| equal.at);
         table.row([
-            row.method.clone(),
+            name.to_owned(),
             at.map_or_else(|| "–".to_owned(), |at| number(at.threshold)),
             at.map_or_else(|| "–".to_owned(), |at| precision(&at.pairs)),
             at.map_or_else(|| "not reached".to_owned(), |at| share(at.pairs.recall())),
@@ -263,6 +268,7 @@ fn of_found(arguments: &ClustersArguments, path: &Path) -> Result<Ending> {
     let gold = Gold::read(&arguments.gold, &columns, arguments.positive)?;
     let found = found_clusters(path, &GoldColumns { kind: None, site: None, ..columns })?;
     let (scores, missing) = evaluate_found(&gold, &found, arguments.allow_missing)?;
+    let four = |value: f64| shown_share(value, 4);
     let mut out = io::stdout().lock();
     if arguments.talking.json {
         let value = json!({"missing_pages": missing, "clusters": scores});
@@ -275,18 +281,20 @@ fn of_found(arguments: &ClustersArguments, path: &Path) -> Result<Ending> {
     }
     writeln!(
         out,
-        "pairs      precision {}  recall {:.4}  F1 {:.4}",
+        "pairs      precision {}  recall {}  F1 {}",
         precision(&scores.pairs),
-        scores.pairs.recall(),
-        scores.pairs.f1()
+        four(scores.pairs.recall()),
+        four(scores.pairs.f1())
     )?;
     writeln!(
         out,
-        "clusters   precision {:.4}  recall {:.4}  F1 {:.4}   (B³)",
-        scores.cluster_precision, scores.cluster_recall, scores.cluster_f1
+        "clusters   precision {}  recall {}  F1 {}   (B³)",
+        four(scores.cluster_precision),
+        four(scores.cluster_recall),
+        four(scores.cluster_f1)
     )?;
-    writeln!(out, "adjusted Rand index   {:.4}", scores.adjusted_rand)?;
-    writeln!(out, "clusters found exactly   {:.4}", scores.exact_sets)?;
+    writeln!(out, "adjusted Rand index   {}", four(scores.adjusted_rand))?;
+    writeln!(out, "clusters found exactly   {}", four(scores.exact_sets))?;
     Ok(Ending::Done)
 }
 
@@ -318,8 +326,10 @@ fn print_pairs(out: &mut impl Write, found: &PairEvaluation) -> io::Result<()> {
         found.positive,
         found.positive_from
     )?;
+    let is_default = found.methods.iter().all(|row| !row.method.contains('='));
+    let own = if is_default { "default" } else { "given" };
     let mut table =
-        TextTable::new(["method", "AUC", "AP", "best F1", "at", "default", "F1", "precision", "recall", "measure"]);
+        TextTable::new(["method", "AUC", "AP", "best F1", "at", own, "F1", "precision", "recall", "measure"]);
     for row in &found.methods {
         let default = row.at_default.as_ref();
         table.row([

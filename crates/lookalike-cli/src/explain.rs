@@ -4,7 +4,7 @@ use std::io::{self, Write};
 
 use anyhow::Result;
 use lookalike::compare::{ComparedPage, pieces, side_by_side};
-use lookalike::result::{ExplainedPage, Explanation, Explanations, Rejected, explain};
+use lookalike::result::{DroppedFor, ExplainedPage, Explanation, Explanations, Rejected, explain};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArguments;
@@ -40,10 +40,10 @@ fn document(found: &Explanations, arguments: &ExplainArguments) -> Result<Value>
     document["result"] = json!(arguments.directory);
     for (number, page) in found.pages.iter().enumerate() {
         let Some((own, kept)) = &page.texts else { continue };
-        let sides = side_by_side(&own.text, &kept.text);
+        let sides = side_by_side(&kept.text, &own.text);
         document["pages"][number]["words"] =
-            json!({"shared": sides.shared, "page_only": sides.left_only, "kept_only": sides.right_only});
-        let all = if arguments.full { all_pieces(sides) } else { pieces(&own.text, &kept.text) };
+            json!({"shared": sides.shared, "page_only": sides.right_only, "kept_only": sides.left_only});
+        let all = if arguments.full { all_pieces(sides) } else { pieces(&kept.text, &own.text) };
         document["pages"][number]["diff"] = serde_json::to_value(all)?;
     }
     Ok(document)
@@ -89,7 +89,12 @@ fn print_dropped(
     arguments: &ExplainArguments,
     ink: &Ink,
 ) -> io::Result<()> {
-    writeln!(out, "\n{}: {}\n  {}\n", ink.bold("kept in its place"), harmless(&kept.id), describe(kept))?;
+    if let Some(DroppedFor { page: other, similarity, .. }) = &page.dropped_for {
+        writeln!(out, "\n{}: {}\n  {}", ink.bold("dropped for"), harmless(&other.id), describe(other))?;
+        writeln!(out, "  similarity of what was compared  {similarity:.4}")?;
+    }
+    let label = if page.dropped_for.is_some() { "most similar kept page" } else { "kept in its place" };
+    writeln!(out, "\n{}: {}\n  {}\n", ink.bold(label), harmless(&kept.id), describe(kept))?;
     if let Some(similarity) = page.similarity {
         let needed = page.evidence.as_ref().map_or_else(String::new, |evidence| {
             let because = evidence.because.as_ref().map_or_else(String::new, |because| format!(": {because}"));
@@ -120,7 +125,7 @@ fn print_dropped(
         let (others, id) = (counted(page.group.len() as u64 - 1, "other page", "other pages"), harmless(&kept.id));
         writeln!(
             out,
-            "  {others} dropped for the kept page; lookalike explain {} {id} lists them",
+            "  kept in place of {others}, too; lookalike explain {} {id} lists them",
             arguments.directory.display()
         )?;
     }
@@ -144,10 +149,11 @@ fn print_difference(
     if own.text == kept.text {
         writeln!(out, "\nno difference in what was compared")?;
     } else {
-        writeln!(out, "\n{minus} only in {}   {plus} only in {}", harmless(&own.name), harmless(&kept.name))?;
+        // As in the report: what the kept page has comes first.
+        writeln!(out, "\n{minus} only in {}   {plus} only in {}", harmless(&kept.name), harmless(&own.name))?;
         let all = match arguments.full {
-            true => all_pieces(side_by_side(&own.text, &kept.text)),
-            false => pieces(&own.text, &kept.text),
+            true => all_pieces(side_by_side(&kept.text, &own.text)),
+            false => pieces(&kept.text, &own.text),
         };
         let left = ink.print_pieces(out, &all, if arguments.full { 0 } else { SHOWN_CHARS })?;
         if left > 0 {
@@ -155,7 +161,7 @@ fn print_difference(
             writeln!(out, "{}", ink.dim(&format!("[… {more}; --full shows everything]")))?;
         }
     }
-    for (sign, page) in [(minus, own), (plus, kept)] {
+    for (sign, page) in [(minus, kept), (plus, own)] {
         let words: usize = page.left_out.iter().map(|block| block.text.split_whitespace().count()).sum();
         if words > 0 {
             let (words, id) = (counted(words as u64, "word", "words"), harmless(&page.name));
@@ -169,7 +175,7 @@ fn print_difference(
 fn print_kept(out: &mut impl Write, page: &Explanation, arguments: &ExplainArguments) -> io::Result<()> {
     let directory = arguments.directory.display();
     if !page.group.is_empty() {
-        writeln!(out, "\ndropped for it:")?;
+        writeln!(out, "\nkept in place of:")?;
         let shown = if arguments.full { page.group.len() } else { SHOWN_PAGES };
         for fate in page.group.iter().take(shown) {
             writeln!(out, "  {:.4}  {:<26}  {}", fate.similarity, kind_name(&fate.kind), harmless(&fate.id))?;

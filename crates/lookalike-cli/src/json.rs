@@ -44,6 +44,7 @@ pub(crate) fn of_estimate(estimate: &Estimate, options: &RunOptions) -> Value {
         "words_per_page": estimate.tokens_per_page,
         "skipped_in_sample": estimate.skipped,
         "seconds": estimate.seconds,
+        "packing_seconds": estimate.packing_seconds,
         "threads": options.threads,
         "memory_bytes": estimate.memory_bytes,
         "memory_floor_bytes": estimate.memory_floor_bytes,

@@ -14,7 +14,7 @@ pub(crate) struct OutputArguments {
     pub(crate) removed: bool,
 
     /// Write all records to DIR/annotated with the fields lookalike_cluster, _cluster_size, _kept, _kept_id, _similarity
-    /// and _kind added (JSON lines, Parquet, CSV, TSV)
+    /// and _kind added (JSON, Parquet, Arrow, CSV, TSV)
     #[arg(long)]
     pub(crate) annotate: bool,
 

@@ -169,7 +169,7 @@ pub(crate) struct TransferArguments {
     #[arg(long)]
     pub(crate) verified_only: bool,
 
-    /// Carry judgments to every near-duplicate of a judged page, not only to the most similar one
+    /// Carry judgments to every near-duplicate of a judged page, not only to that with its URL or the most similar one
     #[arg(long)]
     pub(crate) all_near: bool,
 

@@ -113,7 +113,9 @@ pub mod result {
     pub use crate::error::{SkipKind, SkippedRecord};
     pub use crate::job::dedup::Outcome;
     pub use crate::job::estimate::Estimate;
-    pub use crate::job::explain::{ChainLink, Evidence, ExplainedPage, Explanation, Explanations, Rejected, explain};
+    pub use crate::job::explain::{
+        ChainLink, DroppedFor, Evidence, ExplainedPage, Explanation, Explanations, Rejected, explain,
+    };
     pub use crate::job::originals::Originals;
     pub use crate::plan::layout::Layout;
     pub use crate::report::index_plots::index_plots;

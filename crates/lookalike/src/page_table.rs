@@ -295,6 +295,13 @@ impl PageTable {
         self.origin(page) == PageOrigin::Input
     }
 
+    /// What ranks pages before any policy does: what the input is held against, then pages with a text of their own, then the
+    /// place of their source in the order of preferred ones.
+    #[must_use]
+    pub fn rank_class(&self, page: PageId, preference: usize) -> (bool, bool, usize) {
+        (self.is_input(page), self.is_revisit(page), preference)
+    }
+
     /// Whether every page is part of the input.
     #[must_use]
     pub fn is_all_input(&self) -> bool {

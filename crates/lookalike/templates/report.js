@@ -35,15 +35,21 @@
     const colon = text.indexOf(":");
     return known.slice(0, Number(text.slice(0, colon))) + plain(text.slice(colon + 1));
   };
+  /** When a page was captured, and the rest of its link. */
+  const undated = (link) => {
+    const seconds = /^\d*/.exec(link)[0];
+    return [seconds && new Date(seconds * 1000).toISOString().replace(".000Z", "Z"), link.slice(seconds.length)];
+  };
   function cluster(at) {
     const fields = lines[at].split("\t");
-    const link = fields[4];
-    const kept = { id: plain(fields[3]), title: plain(fields[5]) };
+    const [date, link] = undated(fields[4]);
+    const kept = { id: plain(fields[3]), title: plain(fields[5]), date };
     Object.assign(kept, original(kept.id, link, link[0] === "u" ? plain(link.slice(1)) : ""));
     const members = [];
     for (let field = 6; field < fields.length; field += 7) {
-      const [id, place, title, similarity, whole, kind, diff] = fields.slice(field, field + 7);
-      const member = { id: unshared(kept.id, id), title: title === "=" ? kept.title : plain(title), similarity, whole, kind, diff };
+      const [id, dated, title, similarity, whole, kind, diff] = fields.slice(field, field + 7);
+      const [date, place] = undated(dated);
+      const member = { id: unshared(kept.id, id), title: title === "=" ? kept.title : plain(title), similarity, whole, kind, diff, date };
       const url = place[0] === "u" ? unshared(link[0] === "u" ? kept.url : "", place.slice(1)) : "";
       members.push(Object.assign(member, original(member.id, place, url)));
     }
@@ -55,11 +61,11 @@
   function words(at) {
     if (searched[at] === undefined) {
       const { kept, members } = cluster(at);
-      let text = kept.title + "\n" + kept.id;
+      let text = kept.title + "\n" + kept.id + "\n" + kept.date;
       if (kept.text !== kept.id) { text += "\n" + kept.text; }
       for (const page of members) {
         if (page.title !== kept.title) { text += "\n" + page.title; }
-        text += "\n" + page.id;
+        text += "\n" + page.id + "\n" + page.date;
         if (page.text !== page.id) { text += "\n" + page.text; }
       }
       searched[at] = text.toLowerCase();
@@ -149,6 +155,7 @@
         made.append(quoted(page.text, "id"));
       }
     }
+    if (page.date) { made.append(document.createElement("br"), "captured ", quoted(page.date)); }
     return made;
   }
   const share = (units) => (units / 10000).toFixed(4);

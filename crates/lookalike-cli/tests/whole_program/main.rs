@@ -1,7 +1,9 @@
 //! The real binary, from arguments to files.
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
+mod annotated;
 mod bad_input;
+mod captures;
 mod common;
 mod compare;
 mod crawl;
@@ -12,7 +14,9 @@ mod formats;
 mod help;
 mod index;
 mod inputs;
+mod kept_formats;
 mod methods;
+mod notations;
 mod old_files;
 mod outputs;
 mod papers;

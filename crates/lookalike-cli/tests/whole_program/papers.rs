@@ -287,6 +287,16 @@ fn configurations_are_evaluated_side_by_side_and_over_grids() {
         .find(|row| row["method"] == "minhash threshold=0.9 ngram=2")
         .unwrap();
     assert!((cell("2", "0.9") - row["pairs"]["f1"].as_f64().unwrap()).abs() < 1e-6);
+    // Every setting once, called what it is; what is the same at all thresholds is said once.
+    let methods = ["--method", "minhash", "--method", "minhash threshold=0.6"];
+    let ran = evaluate(&[&methods[..], &["--grid", "threshold=0.5,0.9,0.5"]].concat());
+    let (own, over_all) = ran.stdout.split_once("Over all thresholds").unwrap();
+    assert!(own.contains("With the settings in the first column") && !ran.stdout.contains("default"), "{}", ran.stdout);
+    assert_eq!(own.matches("\nminhash threshold=").count(), 2, "{own}");
+    let over_all = over_all.split("\n\n").next().unwrap();
+    assert_eq!(over_all.matches("\nminhash ").count(), 1, "{over_all}");
+    let ran = evaluate(&["--method", "minhash"]);
+    assert!(ran.stdout.contains("With default settings"), "{}", ran.stdout);
     let ran = evaluate(&["--method", "shingle", "--grid", "threshold=0.5"]);
     assert!(ran.code == 2 && ran.stderr.contains("--threshold: belongs to minhash"), "{}", ran.stderr);
 }

@@ -55,9 +55,13 @@ fn a_result_of_other_inputs_or_settings_is_replaced_only_on_request() {
             .args(extra))
     };
     assert_eq!(recluster(&[]).code, 0);
-    let refused = recluster(&[]);
+    assert_eq!(recluster(&[]).code, 0, "the same once more");
+    let refused = recluster(&["--keep", "longest"]);
     assert_eq!((refused.code, refused.stderr.contains("--replace")), (1, true), "{}", refused.stderr);
-    assert_eq!(recluster(&["--replace"]).code, 0);
+    assert_eq!(recluster(&["--keep", "longest", "--replace"]).code, 0);
+    // Another result that is clustered in the same way.
+    assert_eq!(dedup_once(&[&two], &output, &["--replace"]).code, 0);
+    assert_eq!(recluster(&["--keep", "longest"]).code, 1);
 }
 
 #[test]

@@ -305,6 +305,37 @@ fn what_another_corpus_has_is_dropped() {
     }
 }
 
+#[test]
+fn a_verified_page_under_the_same_url_is_the_only_one_that_is_carried_to() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let text = crate::common::sentence(5, 150);
+    let page = |id: &str, url: &str, text: &str| json!({"id": id, "url": url, "text": text}).to_string() + "\n";
+    fs::write(at.join("a.jsonl"), page("a", "http://a.org/p", &text)).unwrap();
+    let changed = text.replacen(" w", " changed w", 1);
+    let copies = page("copy1", "http://a.org/print", &text) + &page("copy2", "http://b.org/p", &text);
+    fs::write(at.join("b.jsonl"), page("same", "https://www.a.org/p", &changed) + &copies).unwrap();
+    fs::write(at.join("qrels.txt"), "1 0 a 2\n").unwrap();
+    let carried = |more: &[&str]| -> Vec<(String, String)> {
+        let ran = transfer("qrels.txt", "out", more, at);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let rows = table(&at.join("out/mapping.parquet"));
+        assert_eq!(rows.len(), 3, "all are listed");
+        let carried = rows.into_iter().filter(|row| row["carried"] == "true");
+        carried.map(|row| (row["to_id"].clone(), row["way"].clone())).collect()
+    };
+    let named = |rows: &[(&str, &str)]| -> Vec<(String, String)> {
+        rows.iter().map(|(id, way)| ((*id).to_owned(), (*way).to_owned())).collect()
+    };
+    assert_eq!(carried(&[]), named(&[("same", "both")]));
+    assert_eq!(carried(&["--verified-only"]), named(&[("same", "both")]));
+    assert_eq!(carried(&["--all-near"]), named(&[("copy1", "near"), ("copy2", "near"), ("same", "both")]));
+    // What stands under the URL now is another page: the copies are carried to, and the URL as before.
+    fs::write(at.join("b.jsonl"), page("same", "http://a.org/p", &crate::common::sentence(6, 150)) + &copies).unwrap();
+    assert_eq!(carried(&[]), named(&[("copy1", "near"), ("copy2", "near"), ("same", "url")]));
+    assert_eq!(carried(&["--verified-only"]), named(&[("copy1", "near"), ("copy2", "near")]));
+}
+
 /// The words of a manual page without its frame.
 fn body(html: &str) -> Vec<String> {
     let start =
@@ -386,7 +417,14 @@ fn judgments_of_real_manuals_survive_a_new_frame_and_new_urls() {
             .collect();
         let unchanged: Vec<&String> =
             bodies[0].iter().filter(|(name, body)| bodies[1].get(*name) == Some(body)).map(|row| row.0).collect();
-        println!("{project}: {} pages, {} unchanged, {} carried", bodies[0].len(), unchanged.len(), carried.len());
+        let pages: BTreeSet<&String> = carried.iter().map(|row| &row.0).collect();
+        println!(
+            "{project}: {} pages, {} unchanged; {} carried over, to {} pages of the other version",
+            bodies[0].len(),
+            unchanged.len(),
+            pages.len(),
+            carried.len()
+        );
         assert!(unchanged.len() > if project == "llvm" { 300 } else { 10 });
         for name in unchanged {
             assert!(carried.contains(&(name.clone(), name.clone())), "{project}: {name} was not carried over");

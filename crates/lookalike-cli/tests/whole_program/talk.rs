@@ -1,9 +1,10 @@
 //! What commands say where nobody looks at a terminal: summaries on standard error, documents on standard output, the log.
 
 use std::fs;
+use std::io::Write;
 use std::path::Path;
 
-use crate::common::{dedup, document, newsroom, ours, summary};
+use crate::common::{dedup, document, documents, newsroom, ours, summary};
 
 /// Two near-duplicates and a picture, in a directory.
 fn small_pages(directory: &Path) {
@@ -106,4 +107,29 @@ fn the_log_has_times_and_counts_of_every_stage() {
     assert!(events.iter().any(|event| event.starts_with("skipped bad_json: ")), "{log}");
     let last = "done pages=2 kept=1 dropped=1 clusters=1 pairs=1 ignored_files=1 skipped=1";
     assert_eq!(events.last(), Some(&last));
+}
+
+#[test]
+fn a_dry_run_counts_the_time_that_xz_and_bzip2_take() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let lines: String = documents().iter().map(crate::common::Document::json).collect();
+    let mut xz = liblzma::write::XzEncoder::new(Vec::new(), 6);
+    xz.write_all(lines.as_bytes()).unwrap();
+    fs::write(at("docs.jsonl.xz"), xz.finish().unwrap()).unwrap();
+    fs::write(at("docs.jsonl"), &lines).unwrap();
+    let planned = |name: &str, extra: &[&str]| -> (f64, f64) {
+        let found = document(&dedup(&[&at(name)], &at("out"), &[&["--json", "--dry-run"], extra].concat()));
+        (found["packing_seconds"].as_f64().unwrap(), found["seconds"].as_f64().unwrap())
+    };
+    let (packing, seconds) = planned("docs.jsonl.xz", &[]);
+    assert!(packing > 0.0 && seconds > packing, "{packing} {seconds}");
+    assert_eq!(planned("docs.jsonl.xz", &["--annotate"]).0, 2.0 * packing);
+    assert_eq!(planned("docs.jsonl.xz", &["--removed"]).0, packing, "kept and removed records are all");
+    for extra in [&["--kept-compression", "zstd"][..], &["--no-kept"], &["--kept-format", "parquet"]] {
+        assert_eq!(planned("docs.jsonl.xz", extra).0, 0.0, "{extra:?}");
+    }
+    assert_eq!(planned("docs.jsonl", &[]).0, 0.0);
+    let said = dedup(&[&at("docs.jsonl.xz")], &at("out"), &["--dry-run"]).stdout;
+    assert!(said.contains("on one thread: xz and bzip2; --kept-compression zstd is faster"), "{said}");
 }

@@ -51,7 +51,7 @@ fn a_dropped_page_is_explained_with_its_evidence() {
         format!("similarity of what was compared  {}  (needed ≥ 0.", number("similarity")),
         format!("similarity of the whole pages    {}", number("page_similarity")),
         "without their frames".to_owned(),
-        format!("- only in {}   + only in {}", page["id"], page["kept_id"]),
+        format!("- only in {}   + only in {}", page["kept_id"], page["id"]),
         "Rule      exact Jaccard similarity of word 5-grams ≥ 0.7; of pages without their frame".to_owned(),
         "Settings  --method minhash --content story --cluster star --keep first".to_owned(),
     ] {
@@ -74,7 +74,10 @@ fn a_dropped_page_is_explained_with_its_evidence() {
         diff.iter().filter_map(|piece| piece[side].as_str()).map(|text| text.split_whitespace().count() as u64).sum()
     };
     let words = &full["pages"][0]["words"];
-    assert_eq!((&words["shared"], &words["page_only"]), (&count("shared").into(), &count("left").into()));
+    // As in the report, what only the kept page has comes first.
+    for (name, side) in [("shared", "shared"), ("kept_only", "left"), ("page_only", "right")] {
+        assert_eq!(words[name], count(side), "{name}");
+    }
 
     // Copies of another frame are called that.
     let same = clusters.iter().find(|row| row["kind"] == "same_core").unwrap();
@@ -96,7 +99,9 @@ fn a_kept_page_has_its_group_and_the_nearest_that_was_rejected() {
     let miss = table(&root.path().join("out/near_misses.parquet"));
     let miss = miss.iter().find(|row| row["left"] == "first" && row["right"] == "missed").unwrap();
     for fact in [
-        "first was kept: of its group it is the first page; 1 other page was dropped for it".to_owned(),
+        "first was kept: no kept page that ranks before it (by --keep first) is a near-duplicate of it; 1 other page was \
+         dropped and is most similar to it"
+            .to_owned(),
         "near-duplicate              middle".to_owned(),
         "nearest page that is not a near-duplicate of it: missed".to_owned(),
         format!("compared  {:.4}  (needed ≥ 0.7: plain text", miss["similarity"].parse::<f64>().unwrap()),
@@ -111,6 +116,66 @@ fn a_kept_page_has_its_group_and_the_nearest_that_was_rejected() {
     assert!(ran.stdout.contains("middle was kept") && ran.stdout.contains("needed ≥ 0.95"), "{}", ran.stdout);
     let compared = ours(&["compare", "first", "middle", "--in", "out"], root.path());
     assert!(compared.stdout.contains("in this result: not near-duplicates"), "{}", compared.stdout);
+}
+
+#[test]
+fn a_page_that_is_most_similar_to_one_behind_it_names_the_one_it_was_dropped_for() {
+    let root = tempfile::tempdir().unwrap();
+    let at = root.path();
+    let words: Vec<String> = sentence(3, 250).split(' ').map(str::to_owned).collect();
+    let page = |id: &str, from: usize, month: u32| {
+        let text = words[from..from + 200].join(" ");
+        json!({"id": id, "text": text, "date": format!("2024-{month:02}-01")}).to_string() + "\n"
+    };
+    // first and middle are alike, middle and last are more so, first and last are not.
+    fs::write(at.join("gold.jsonl"), page("first", 0, 3) + &page("middle", 30, 2)).unwrap();
+    fs::write(at.join("web.jsonl"), page("last", 50, 1)).unwrap();
+    for (policy, order) in
+        [(["--prefer", "gold*"], "(by --prefer, then by --keep first)"), (["--keep", "newest"], "(by --keep newest)")]
+    {
+        let ran = ours(
+            &[&["dedup", "web.jsonl", "gold.jsonl", "--output", "out", "--replace", "-q"], &policy[..]].concat(),
+            at,
+        );
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let clusters = table(&at.join("out/clusters.parquet"));
+        let kept: Vec<(&str, &str)> =
+            clusters.iter().map(|row| (row["id"].as_str(), row["kept_id"].as_str())).collect();
+        assert_eq!(kept, [("last", "last"), ("first", "first"), ("middle", "last")], "{policy:?}");
+        let ran = ours(&["explain", "out", "middle"], at);
+        for fact in [
+            "middle was dropped: it is a near-duplicate of first, which is kept and ranks before it; the kept page that it \
+             is most similar to is last",
+            "dropped for: first",
+            "most similar kept page: last",
+            "- only in last   + only in middle",
+        ] {
+            assert!(ran.stdout.contains(fact), "{policy:?}: {fact}\nin: {}", ran.stdout);
+        }
+        let found = document(&ours(&["explain", "out", "middle", "--json"], at));
+        let (reason, kept) = (&found["pages"][0]["dropped_for"], &found["pages"][0]["kept_page"]);
+        assert_eq!((&reason["page"]["id"], &kept["id"]), (&"first".into(), &"last".into()));
+        let pairs = table(&at.join("out/pairs.parquet"));
+        let pair = pairs.iter().find(|row| row["left"] == "first" && row["right"] == "middle").unwrap();
+        assert_eq!(reason["similarity"].as_f64().unwrap(), pair["similarity"].parse::<f64>().unwrap());
+        let ran = ours(&["explain", "out", "last", "first"], at);
+        let kept = format!(
+            "last was kept: no kept page that ranks before it {order} is a near-duplicate of it; 1 other page was dropped"
+        );
+        assert!(ran.stdout.contains(&kept), "{kept}\nin: {}", ran.stdout);
+        let kept = format!(
+            "first was kept: no kept page that ranks before it {order} is a near-duplicate of it; 1 near-duplicate of it was \
+             dropped and is more similar to another kept page"
+        );
+        assert!(ran.stdout.contains(&kept), "{kept}\nin: {}", ran.stdout);
+        let found = document(&ours(&["explain", "out", "first", "last", "--json"], at));
+        assert!(found["pages"].as_array().unwrap().iter().all(|page| page.get("dropped_for").is_none()));
+    }
+    // Dates are read again; without them, nothing wrong is said.
+    fs::remove_file(at.join("gold.jsonl")).unwrap();
+    let ran = ours(&["explain", "out", "middle"], at);
+    assert!(ran.stdout.contains("middle was dropped: it is a near-duplicate of last"), "{}", ran.stdout);
+    assert!(!ran.stdout.contains("ranks before it"), "{}", ran.stdout);
 }
 
 #[test]

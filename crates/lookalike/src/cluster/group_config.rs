@@ -120,16 +120,26 @@ impl GroupConfig {
     /// When a pattern matches no source: it is likely a mistake.
     pub(crate) fn preferences(&self, sources: &[Source]) -> Result<Vec<usize>> {
         let patterns = self.patterns()?;
-        let matches = |pattern: &GlobMatcher, source: &Source| {
-            [&source.display, &source.name].into_iter().any(|name| pattern.is_match(name))
-        };
         for (pattern, text) in patterns.iter().zip(&self.prefer) {
-            if !sources.iter().any(|source| matches(pattern, source)) {
+            if !sources.iter().any(|source| matches(pattern, &source.display, &source.name)) {
                 let first = sources.first().map_or_else(String::new, |source| format!(", such as {}", source.display));
                 return Err(Error::invalid("prefer", text, format!("matches none of the input files{first}")));
             }
         }
-        let place = |source: &Source| patterns.iter().take_while(|pattern| !matches(pattern, source)).count();
+        let place = |source: &Source| place(&patterns, &source.display, &source.name);
         Ok(sources.iter().map(place).collect())
     }
+
+    /// The place of one source in that order, by its path and by its path within the directory that was given.
+    pub(crate) fn preference(&self, display: &str, name: &str) -> Result<usize> {
+        Ok(place(&self.patterns()?, display, name))
+    }
+}
+
+fn matches(pattern: &GlobMatcher, display: &str, name: &str) -> bool {
+    [display, name].into_iter().any(|path| pattern.is_match(path))
+}
+
+fn place(patterns: &[GlobMatcher], display: &str, name: &str) -> usize {
+    patterns.iter().take_while(|pattern| !matches(pattern, display, name)).count()
 }

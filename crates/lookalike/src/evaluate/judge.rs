@@ -72,6 +72,8 @@ impl Judge<'_> {
         let evaluation = MethodEvaluation {
             method: method.label(),
             name: method.name(),
+            family: Method::named(method.name())
+                .map_or_else(|_| method.label(), |own| method.with_threshold(own.threshold()).label()),
             rule: run.config.rule(),
             unit: method.unit().name(),
             threshold: method.threshold(),

@@ -20,6 +20,13 @@ pub struct Level {
     pub different_site: (u64, u64),
 }
 
+impl Level {
+    /// Share of its pairs that belong together.
+    pub(super) fn precision(&self) -> Option<f64> {
+        (self.pairs > 0).then(|| self.correct as f64 / self.pairs as f64)
+    }
+}
+
 /// Pairs by how near they are (Henzinger 2006, Tables 2 and 5).
 pub(super) fn levels(judged: &[JudgedPair], unit: Unit) -> Vec<Level> {
     let mut levels: Vec<(f64, Level)> = Vec::new();

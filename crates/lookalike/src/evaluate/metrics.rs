@@ -12,6 +12,8 @@ use std::hash::Hash;
 use serde::ser::SerializeStruct;
 use serde::{Serialize, Serializer};
 
+pub use crate::report::numbers::shown_share;
+
 /// Found against true.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Counts {

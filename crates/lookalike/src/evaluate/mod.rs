@@ -129,17 +129,20 @@ pub struct MethodEvaluation {
     pub method: String,
     /// The name of the method alone.
     pub name: &'static str,
+    /// The method without its threshold: what is found over all thresholds is the same for all that have this in common.
+    #[serde(skip)]
+    pub family: String,
     /// Its rule in words.
     pub rule: String,
     /// What its threshold counts.
     pub unit: &'static str,
-    /// The threshold it comes with.
+    /// Its own threshold: the default, unless another one was given.
     pub threshold: f64,
-    /// Pairs, at the default threshold.
+    /// Pairs, at its own threshold.
     pub pairs: Counts,
-    /// Clusters, at the default threshold; nothing where the gold has only pairs.
+    /// Clusters, at its own threshold; nothing where the gold has only pairs.
     pub clusters: Option<ClusterScores>,
-    /// Duplicates found for a page of their own cluster, at the default threshold.
+    /// Duplicates found for a page of their own cluster, at its own threshold.
     pub strict: Option<Counts>,
     /// Pairs of one site.
     pub same_site: Option<Counts>,
@@ -161,7 +164,7 @@ pub struct MethodEvaluation {
     pub levels: Vec<Level>,
     /// Sites with most errors.
     pub sites: Vec<SiteErrors>,
-    /// Pairs that it found at the default threshold and that do not belong together, nearest first; the first of them.
+    /// Pairs that it found at its own threshold and that do not belong together, nearest first; the first of them.
     pub wrong: Vec<PairError>,
     /// Pairs that belong together and that it did not find, nearest first; the first of them.
     pub missed: Vec<PairError>,
@@ -173,7 +176,37 @@ pub struct MethodEvaluation {
     pub is_loosest_capped: bool,
 }
 
+impl Evaluation {
+    /// Whether no parameter of any method was given.
+    #[must_use]
+    pub fn is_at_defaults(&self) -> bool {
+        self.methods.iter().all(MethodEvaluation::is_at_defaults)
+    }
+
+    /// The methods whose results over all thresholds differ, the first of each, and what they are called.
+    #[must_use]
+    pub fn sweeps(&self) -> Vec<(&str, &MethodEvaluation)> {
+        let mut sweeps: Vec<(&str, &MethodEvaluation)> = Vec::new();
+        for row in &self.methods {
+            let is_same = |other: &MethodEvaluation| {
+                other.family == row.family && other.best == row.best && other.halves == row.halves
+            };
+            match sweeps.iter_mut().find(|known| is_same(known.1)) {
+                Some(known) => known.0 = &row.family,
+                None => sweeps.push((&row.method, row)),
+            }
+        }
+        sweeps
+    }
+}
+
 impl MethodEvaluation {
+    /// Whether none of its parameters was given.
+    #[must_use]
+    pub fn is_at_defaults(&self) -> bool {
+        self.method == self.name
+    }
+
     /// Pairs of one site, of two, and of each kind, where these are known.
     #[must_use]
     pub fn splits(&self) -> Vec<(&str, Counts)> {
@@ -184,7 +217,7 @@ impl MethodEvaluation {
 }
 
 /// A threshold, and what it gives.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct CutPoint {
     /// The threshold, in the method's unit.
     pub threshold: f64,
@@ -193,7 +226,7 @@ pub struct CutPoint {
 }
 
 /// A threshold chosen on one half of the labels (Henzinger 2006, Tables 11 and 12).
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Halves {
     /// The threshold with the best F1 on the first half.
     pub threshold: f64,

@@ -68,9 +68,9 @@ pub struct PairMethod {
     pub measure: &'static str,
     /// The pairs in the order of this measure.
     pub ranked: RankedScores,
-    /// The threshold that the method comes with.
+    /// The method's own threshold: the default, unless another one was given.
     pub threshold: Option<f64>,
-    /// Pairs, at the default threshold.
+    /// Pairs, at that threshold.
     pub at_default: Option<Counts>,
 }
 

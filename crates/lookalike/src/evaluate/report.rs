@@ -48,7 +48,7 @@ impl Page<'_> {
     }
 
     fn is_winner(&self, row: &MethodEvaluation) -> bool {
-        self.found.methods.len() > 1 && row.best.pairs.f1() >= self.winner.best.pairs.f1()
+        self.found.sweeps().len() > 1 && row.best.pairs.f1() >= self.winner.best.pairs.f1()
     }
 }
 
@@ -119,12 +119,28 @@ pub fn write_report(
 
 /// Numbers of the tables of the page.
 pub(super) mod cells {
-    use crate::evaluate::metrics::Counts;
+    use crate::evaluate::levels::Level;
+    use crate::evaluate::metrics::{Counts, shown_share};
     use crate::report::numbers::thousands;
 
     /// A share, or a dash.
     pub fn share(value: &Option<f64>) -> String {
-        value.map_or_else(|| "–".to_owned(), |value| format!("{value:.3}"))
+        value.map_or_else(|| "–".to_owned(), |value| shown_share(value, 3))
+    }
+
+    /// The precision of a level.
+    pub fn at_level(level: &Level) -> String {
+        share(&level.precision())
+    }
+
+    /// A share that is always known.
+    pub fn known(value: &f64) -> String {
+        shown_share(*value, 3)
+    }
+
+    /// F1.
+    pub fn f1(counts: &Counts) -> String {
+        shown_share(counts.f1(), 3)
     }
 
     /// Precision, or a dash where nothing was found.
@@ -150,6 +166,7 @@ pub(super) mod cells {
 
     /// A share of a count.
     pub fn of(row: &(u64, u64)) -> String {
-        if row.0 == 0 { "–".to_owned() } else { format!("{:.3} ({})", row.1 as f64 / row.0 as f64, thousands(row.0)) }
+        let share = |row: &(u64, u64)| shown_share(row.1 as f64 / row.0 as f64, 3);
+        if row.0 == 0 { "–".to_owned() } else { format!("{} ({})", share(row), thousands(row.0)) }
     }
 }

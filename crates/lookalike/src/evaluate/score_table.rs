@@ -1,5 +1,6 @@
 //! Methods side by side: a table of scores in which the best of each column is marked.
 
+use crate::evaluate::metrics::shown_share;
 use crate::evaluate::report::cells;
 use crate::evaluate::{Evaluation, MethodEvaluation};
 use crate::report::numbers::thousands;
@@ -36,7 +37,7 @@ pub(super) struct ScoreRow {
 }
 
 fn three(value: f64) -> String {
-    format!("{value:.3}")
+    shown_share(value, 3)
 }
 
 fn whole(value: f64) -> String {

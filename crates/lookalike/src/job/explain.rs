@@ -1,8 +1,11 @@
 //! Why a page of a result was dropped, or kept.
 //!
 //! In: a result directory, and pages by id or URL. Out: for each the page that was kept in its place with both
-//! similarities, what decided, the chain of verified links where groups are components, the group, the nearest page that
-//! was rejected, and the two texts as they were compared. Nothing is decided anew: all of it is read from the tables.
+//! similarities, what decided, the page that it was dropped for where that is another one, the chain of verified links where
+//! groups are components, the group, the nearest page that was rejected, and the two texts as they were compared. Nothing is
+//! decided anew: all of it is read from the tables, but for dates and fields that pages rank by.
+
+mod order;
 
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::path::Path;
@@ -70,7 +73,7 @@ pub struct Explanation {
     pub kind: String,
     /// Why, in words; settings are named in backquotes.
     pub reason: String,
-    /// The page that was kept in its place.
+    /// The page that was kept in its place: of all kept pages the most similar one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub kept_page: Option<ExplainedPage>,
     /// Similarity to it, of what was compared.
@@ -82,10 +85,14 @@ pub struct Explanation {
     /// What was verified about the two.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<Evidence>,
+    /// The page that it was dropped for, where that is another one: a kept near-duplicate that ranks before it, which the most
+    /// similar one need not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dropped_for: Option<DroppedFor>,
     /// The verified links from the page to the kept one, where groups are components and the two are not linked.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub chain: Vec<ChainLink>,
-    /// The pages that were dropped for the kept page, the most similar first.
+    /// The dropped pages that the kept page is kept in place of, the most similar first.
     pub group: Vec<PageFate>,
     /// Of a kept page: the page that came nearest to being a near-duplicate, and was not.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -96,6 +103,16 @@ pub struct Explanation {
     /// Why there are no texts, if there should be.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_texts: Option<String>,
+}
+
+/// The kept page that a page was dropped for.
+#[derive(Debug, Clone, Serialize)]
+#[non_exhaustive]
+pub struct DroppedFor {
+    /// The page.
+    pub page: ExplainedPage,
+    /// Similarity of what was compared.
+    pub similarity: f64,
 }
 
 /// What was verified about a page and the kept one.
@@ -271,14 +288,17 @@ impl<'a> Explainer<'a> {
 
     fn pages(&self, asked: &[PageId]) -> Result<Vec<Explanation>> {
         let ids = asked.iter().map(|&page| self.stored.pages.id(page)).collect::<Result<Vec<String>>>()?;
-        let wanted: HashSet<&str> = ids.iter().map(String::as_str).collect();
+        let reasons: Vec<Vec<PageId>> = asked.iter().map(|&page| self.possible_reasons(page)).collect();
+        let reason_ids =
+            { reasons.iter().flatten() }.map(|&page| self.stored.pages.id(page)).collect::<Result<Vec<_>>>()?;
+        let wanted: HashSet<&str> = ids.iter().chain(&reason_ids).map(String::as_str).collect();
         let mut fates: HashMap<String, PageFate> = HashMap::new();
         for_each_fate(self.directory, |fate| {
             if wanted.contains(fate.id.as_str()) {
                 fates.insert(fate.id.clone(), fate);
             }
         })?;
-        let kept: HashSet<String> = fates.values().map(|fate| fate.kept_id.clone()).collect();
+        let kept: HashSet<String> = ids.iter().filter_map(|id| Some(fates.get(id)?.kept_id.clone())).collect();
         let mut groups: HashMap<String, Vec<PageFate>> = HashMap::new();
         for_each_fate(self.directory, |fate| {
             if fate.id != fate.kept_id && kept.contains(&fate.kept_id) {
@@ -287,8 +307,11 @@ impl<'a> Explainer<'a> {
         })?;
         // Ties stay in the order of the table.
         groups.values_mut().for_each(|group| group.sort_by(|a, b| b.similarity.total_cmp(&a.similarity)));
-        let explain = |(&page, id): (&PageId, &String)| match fates.get(id) {
-            Some(fate) => self.page(page, fate, groups.get(&fate.kept_id).cloned().unwrap_or_default()),
+        let explain = |((&page, id), reasons): ((&PageId, &String), &Vec<PageId>)| match fates.get(id) {
+            Some(fate) => {
+                let kept = { reasons.iter() }.filter_map(|&first| self.kept_of_set(first, &fates)).collect::<Vec<_>>();
+                self.page(page, fate, groups.get(&fate.kept_id).cloned().unwrap_or_default(), &kept)
+            }
             None => {
                 let reason = format!(
                     "'{id}' is not a page that was decided about: a revisit of a page that is not in the input"
@@ -296,20 +319,28 @@ impl<'a> Explainer<'a> {
                 Err(Error::bad_input(self.directory, reason))
             }
         };
-        asked.iter().zip(&ids).map(explain).collect()
+        asked.iter().zip(&ids).zip(&reasons).map(explain).collect()
     }
 
-    fn page(&self, page: PageId, fate: &PageFate, group: Vec<PageFate>) -> Result<Explanation> {
+    /// The page that was kept of a set, if one was.
+    fn kept_of_set(&self, first: PageId, fates: &HashMap<String, PageFate>) -> Option<PageId> {
+        let fate = fates.get(&self.stored.pages.id(first).ok()?)?;
+        self.stored.ids.find(&fate.kept_id).filter(|&kept| self.stored.first[kept] == first)
+    }
+
+    /// `like` are the kept pages that it was verified to be like.
+    fn page(&self, page: PageId, fate: &PageFate, group: Vec<PageFate>, like: &[PageId]) -> Result<Explanation> {
         let is_kept = fate.id == fate.kept_id;
         let explained = self.described(page)?;
         let mut explanation = Explanation {
             is_kept,
             kind: fate.kind.clone(),
-            reason: self.reason(fate, &explained, group.len()),
+            reason: self.reason(fate, &explained, group.len(), self.pairs_of(page).count()),
             kept_page: None,
             similarity: None,
             page_similarity: None,
             evidence: None,
+            dropped_for: None,
             chain: Vec::new(),
             group,
             nearest_rejected: None,
@@ -325,14 +356,22 @@ impl<'a> Explainer<'a> {
             let reason = format!("the tables do not belong together: no page has the id '{}'", fate.kept_id);
             return Err(Error::corrupt(self.directory, reason));
         };
-        match self.stored.pages.origin(kept) {
-            PageOrigin::Input => {}
-            PageOrigin::Example => explanation.reason.push_str(" (one of the examples)"),
-            _ => explanation.reason.push_str(" (of the other corpus)"),
-        }
+        explanation.reason.push_str(self.origin_in_words(kept));
         explanation.kept_page = Some(self.described(kept)?);
         (explanation.similarity, explanation.page_similarity) = (Some(fate.similarity), fate.page_similarity);
         explanation.evidence = self.evidence(page, kept);
+        if let Some(other) = self.dropped_for(page, kept, like)? {
+            let other_page = self.described(other)?;
+            explanation.reason = format!(
+                "it is a near-duplicate of {}{}, which is kept and ranks before it; the kept page that it is most similar to is {}{}",
+                other_page.id,
+                self.origin_in_words(other),
+                fate.kept_id,
+                self.origin_in_words(kept)
+            );
+            let similarity = self.pair(page, other).map_or(0.0, |pair| pair.similarity);
+            explanation.dropped_for = Some(DroppedFor { page: other_page, similarity });
+        }
         let is_linked = self.stored.first[page] == self.stored.first[kept] || explanation.evidence.is_some();
         if self.summary.config.groups.cluster == ClusterMode::Components && !is_linked {
             explanation.chain = self.chain(page, kept)?;
@@ -342,6 +381,23 @@ impl<'a> Explainer<'a> {
             Err(error) => explanation.no_texts = Some(error.to_string()),
         }
         Ok(explanation)
+    }
+
+    /// The page that a page was dropped for, where that is not the kept page that it was assigned to.
+    fn dropped_for(&self, page: PageId, kept: PageId, like: &[PageId]) -> Result<Option<PageId>> {
+        if like.len() < 2 || self.stored.first[page] == self.stored.first[kept] {
+            return Ok(None);
+        }
+        Ok(self.first_by_rank(like)?.filter(|&other| other != kept))
+    }
+
+    /// Where a page comes from, if it is not from the input.
+    fn origin_in_words(&self, page: PageId) -> &'static str {
+        match self.stored.pages.origin(page) {
+            PageOrigin::Input => "",
+            PageOrigin::Example => " (one of the examples)",
+            _ => " (of the other corpus)",
+        }
     }
 
     fn described(&self, page: PageId) -> Result<ExplainedPage> {
@@ -358,7 +414,8 @@ impl<'a> Explainer<'a> {
         })
     }
 
-    fn reason(&self, fate: &PageFate, page: &ExplainedPage, others: usize) -> String {
+    /// Why, in words; `others` were dropped and assigned to it, `like` it are so many sets of pages.
+    fn reason(&self, fate: &PageFate, page: &ExplainedPage, others: usize, like: usize) -> String {
         let kept_id = &fate.kept_id;
         let is = |kind: Kind| fate.kind == kind.name();
         if is(Kind::Exact) {
@@ -382,13 +439,44 @@ impl<'a> Explainer<'a> {
                 page.words
             )
         } else if is(Kind::Representative) {
-            let groups = &self.summary.config.groups;
-            let preferred = if groups.prefer.is_empty() { "" } else { " after those of `prefer`" };
             let noun = if others == 1 { "page was" } else { "pages were" };
-            format!("of its group it is {}{preferred}; {others} other {noun} dropped for it", groups.keep.in_words())
+            let order = self.order_in_words();
+            if self.summary.config.groups.cluster == ClusterMode::Components {
+                return format!("of its group it ranks first ({order}); {others} other {noun} dropped for it");
+            }
+            // Pages that name it as the most similar kept one may rank before it.
+            let are = if others == 1 { "is" } else { "are" };
+            format!(
+                "no kept page that ranks before it ({order}) is a near-duplicate of it; {others} other {noun} dropped and {are} \
+                 most similar to it"
+            )
+        } else if like > 0 {
+            let (were, are) =
+                if like == 1 { ("near-duplicate of it was", "is") } else { ("near-duplicates of it were", "are") };
+            format!(
+                "no kept page that ranks before it ({}) is a near-duplicate of it; {like} {were} dropped and {are} more similar \
+                 to another kept page",
+                self.order_in_words()
+            )
         } else {
             "no page is similar enough to it".to_owned()
         }
+    }
+
+    /// What pages rank by.
+    fn order_in_words(&self) -> String {
+        let groups = &self.summary.config.groups;
+        let preferred = if groups.prefer.is_empty() { "" } else { "by `prefer`, then " };
+        if self.stricter.config.plan().matches_in_order() {
+            return format!("{preferred}in the order in which pages are matched");
+        }
+        format!("{preferred}by `keep` {}", groups.keep)
+    }
+
+    /// The verified pairs of a page's set.
+    fn pairs_of(&self, page: PageId) -> impl Iterator<Item = &ScoredPair> {
+        let first = self.stored.first[page];
+        self.pairs.values().filter(move |pair| pair.left == first || pair.right == first)
     }
 
     /// The verified pair of two pages; copies have the pairs of the first one.

@@ -11,7 +11,7 @@ use crate::error::{Error, Result};
 use crate::job::compare::compare_by;
 use crate::page::{PageId, RawPage, SourceId};
 use crate::plan::Plan;
-use crate::read::{Corpus, Format, STDIN, Source, Wanted, WantedRecord, known_source};
+use crate::read::{Format, STDIN, Source, Wanted, WantedRecord, known_source};
 use crate::report::comparison::Comparison;
 use crate::report::plots;
 use crate::report::stored::rows::PagePlace;
@@ -135,7 +135,7 @@ impl Originals {
             });
             numbers.push(vec![number]);
         }
-        let corpus = Corpus::new(sources, &self.summary.config.read);
+        let corpus = self.summary.config.corpus(sources);
         texts::read_again(
             &corpus,
             &self.plan,
@@ -174,7 +174,7 @@ impl Originals {
     /// Drawings for an overview: how large groups are, and how similar the pairs that were accepted and those that were close.
     #[must_use]
     pub fn plots(&self, sizes: &[u64], accepted: &[f64], near_misses: &[f64]) -> [String; 2] {
-        let similarities = plots::similarities(accepted, near_misses, None, self.plan.similarity_name());
+        let similarities = plots::similarities(accepted, near_misses, &[], self.plan.similarity_name());
         [plots::cluster_sizes(sizes), similarities]
     }
 

@@ -6,9 +6,12 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::cluster::decided::{DecisionReport, GroupDecision, PageDecision};
 use crate::cluster::identity::{IdentitySets, in_rank_order};
@@ -111,7 +114,9 @@ pub fn recluster(
     let work = WorkDir::open(report::result_files(), &options.output, options.force, false)?;
     let is_in_place =
         directory.canonicalize().is_ok_and(|path| work.output().canonicalize().is_ok_and(|to| to == path));
-    if !is_in_place && !options.replace && files::is_result(work.output()) {
+    let job = job(directory, &config, asked, decisions.as_deref())?;
+    let is_other = || files::is_result(work.output()) && !report::run::is_of_job(work.output(), Some(job));
+    if !is_in_place && !options.replace && is_other() {
         return Err(Error::OtherResult { path: options.output.clone() });
     }
     let outcome = thread_pool(options.threads)?.install(|| {
@@ -137,12 +142,31 @@ pub fn recluster(
             work: &work,
             resources,
             against: None,
-            job: None,
+            job: Some(job),
         };
         cluster_again(run, directory, (&stricter, decisions.as_deref()), &stored, loaded, &corpus)
     })?;
     work.publish()?;
     Ok(outcome)
+}
+
+/// What is done to which pairs, as a number. The tables of pages and pairs stay the same in every clustering of them.
+fn job(directory: &Path, config: &Config, asked: Thresholds, decisions: Option<&[GroupDecision]>) -> Result<u64> {
+    let mut hash = Xxh3::new();
+    hash.update(format!("recluster {:016x} {asked:?} {decisions:?}", config.hash()).as_bytes());
+    let mut buffer = vec![0; 1 << 20];
+    for table in [files::PAGES, files::PAIRS] {
+        let path = directory.join(table.parquet);
+        let mut file = fs::File::open(&path).map_err(Error::io(&path, "read"))?;
+        loop {
+            let read = file.read(&mut buffer).map_err(Error::io(&path, "read"))?;
+            if read == 0 {
+                break;
+            }
+            hash.update(&buffer[..read]);
+        }
+    }
+    Ok(hash.digest())
 }
 
 fn cluster_again(
@@ -216,6 +240,7 @@ fn cluster_again(
         source_bytes: stored.source_bytes,
         earlier: Some(Earlier {
             threshold: stricter.threshold,
+            decision: stricter.decision,
             asked: stricter.asked,
             rule: stricter.rule(),
             files: stored.files.clone(),
@@ -235,7 +260,7 @@ fn cluster_again(
         options.copy_kept |= is_listed && sinks::has_copies(directory, &corpus.sources);
         report::write_again(&findings, directory, run.work.path(), &run.options.output, options, run.observer)
     })?;
-    let stages = run.resources.write(run.work.path(), &run.options.facts(None, 0, &[]))?;
+    let stages = run.resources.write(run.work.path(), &run.options.facts(run.job, 0, &[]))?;
     Ok(Outcome {
         summary,
         skipped_examples: skipped.examples,
@@ -296,7 +321,7 @@ fn sources(stored_pages: &StoredPages, stored: &StoredSummary) -> Result<Vec<Sou
 }
 
 /// The name of a page file from its page's id, which is the name unless that id was taken.
-fn page_file_name(id: &str) -> String {
+pub(crate) fn page_file_name(id: &str) -> String {
     let renamed = id.split_once('@').filter(|(name, rest)| rest.trim_end_matches('@') == format!("{name}:1"));
     renamed.map_or(id, |(name, _)| name).to_owned()
 }

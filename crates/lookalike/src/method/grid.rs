@@ -1,5 +1,7 @@
 //! Values of parameters to go through: `ngram=1..8`, `threshold=0.1..0.9/0.2`, `weights=none,tf`.
 
+use std::collections::HashSet;
+
 use crate::error::{Error, Result};
 use crate::method::Method;
 
@@ -45,6 +47,8 @@ impl std::str::FromStr for GridAxis {
         if parameter.is_empty() || values.iter().any(String::is_empty) {
             return Err(format!("'{text}' {expected}"));
         }
+        let mut seen = HashSet::new();
+        let values = values.into_iter().filter(|value| seen.insert(value.clone())).collect();
         Ok(GridAxis { parameter, values })
     }
 }
@@ -67,7 +71,7 @@ fn range(from: &str, to: &str, step: &str) -> Option<Vec<String>> {
 }
 
 impl GridAxis {
-    /// All combinations of the values, for each of the methods.
+    /// All combinations of the values, for each of the methods. Methods that differ only in these parameters are one.
     ///
     /// # Errors
     /// When a method does not have a parameter, or not with such a value.
@@ -86,7 +90,9 @@ impl GridAxis {
                 varied
                     .set_all(axes.iter().zip(&values).map(|(axis, value)| (axis.parameter.as_str(), value.as_str())))?;
                 varied.check()?;
-                points.push(GridPoint { method: varied, base: method.label(), values });
+                if points.iter().all(|point: &GridPoint| point.method != varied) {
+                    points.push(GridPoint { method: varied, base: method.label(), values });
+                }
             }
         }
         if points.len() > MOST_VALUES {
@@ -110,6 +116,7 @@ mod tests {
         assert_eq!(values("threshold=0.1..0.5/0.2"), ["0.1", "0.3", "0.5"]);
         assert_eq!(values("threshold=0.25..0.5/0.1"), ["0.25", "0.35", "0.45"]);
         assert_eq!(values("weights=none, tf"), ["none", "tf"]);
+        assert_eq!(values("weights=tf,none,tf"), ["tf", "none"], "each once");
         assert_eq!("sketch-bits=64".parse::<GridAxis>().unwrap().parameter, "sketch_bits");
         for wrong in ["ngram", "ngram=", "=3", "ngram=1..x", "ngram=3..1", "ngram=1..8/0", "ngram=1,,2"] {
             assert!(wrong.parse::<GridAxis>().is_err(), "{wrong}");

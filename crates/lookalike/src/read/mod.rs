@@ -30,6 +30,7 @@ pub(crate) use format::csv::TableHead;
 pub(crate) use format::json::Frame;
 pub(crate) use format::parquet::{guarded, open_file as open_parquet, open_typed as open_typed_parquet};
 pub(crate) use format::reader::{Annotations, Input, Keeping};
+pub(crate) use format::rows::dictionary_value;
 pub(crate) use format::warc::head as warc_head;
 pub use scan::{Scan, Scanned};
 pub use source::compression;

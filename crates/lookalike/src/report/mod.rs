@@ -33,7 +33,7 @@ pub(crate) use crate::files;
 use crate::observe::Observer;
 use crate::page::{PageId, PageOrigin, PageVec};
 use crate::page_table::PageTable;
-use crate::plan::Plan;
+use crate::plan::{Decision, Plan};
 use crate::read::Corpus;
 use crate::verify::Verified;
 pub use outputs::OutputOptions;
@@ -98,6 +98,8 @@ pub struct Findings<'a> {
 pub struct Earlier {
     /// The threshold of the second clustering.
     pub threshold: f64,
+    /// What decided there.
+    pub decision: Decision,
     /// The thresholds that were asked for.
     pub asked: Thresholds,
     /// What counts from then on, in words.

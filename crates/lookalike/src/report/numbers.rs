@@ -53,9 +53,23 @@ pub(crate) fn percent(part: impl Count, whole: impl Count) -> String {
     format!("{:.1} %", part.count() as f64 * 100.0 / whole.count().max(1) as f64)
 }
 
+/// A share with some digits, as tables show it. What is less than 1 is never shown as 1.
+#[must_use]
+pub fn shown_share(value: f64, digits: usize) -> String {
+    let text = format!("{value:.digits$}");
+    if value < 1.0 && text == format!("{:.digits$}", 1.0) { format!("0.{}", "9".repeat(digits)) } else { text }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_one_is_not_shown_as_one() {
+        let shown = [1.0, 0.9997, 0.999_999_9, 0.9994, 0.0, f64::NAN].map(|value| shown_share(value, 3));
+        assert_eq!(shown, ["1.000", "0.999", "0.999", "0.999", "0.000", "NaN"]);
+        assert_eq!([1.0, 0.99999].map(|value| shown_share(value, 4)), ["1.0000", "0.9999"]);
+    }
 
     #[test]
     fn numbers_are_grouped_and_nouns_agree() {

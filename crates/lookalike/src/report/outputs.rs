@@ -185,7 +185,7 @@ impl OutputOptions {
             return Err(Error::conflict(
                 "annotate",
                 format!(
-                    "{}: no fields can be added to records of the format {}; JSON, Parquet, CSV and TSV can have them. \
+                    "{}: no fields can be added to records of the format {}; JSON, Parquet, Arrow, CSV and TSV can have them. \
                      Without it, clusters.parquet has the same facts by id, and `kept_format` jsonl or parquet writes the kept pages as records",
                     source.display,
                     source.format.name()

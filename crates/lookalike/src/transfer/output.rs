@@ -1,6 +1,6 @@
 //! Counterparts → judgments of the other corpus, the mapping, conflicts, and the report.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::Path;
 
 use askama::Template;
@@ -182,11 +182,16 @@ pub(super) fn write(
     let mut counterparts: Vec<&Counterpart> = found.rows.iter().filter(|row| row.way.is_some()).collect();
     counterparts.sort_by(|a, b| (a.judged, &a.id).cmp(&(b.judged, &b.id)));
     let nearest = nearest(&counterparts);
+    // The page that is known by its URL and its content is the page; others that are like it are other pages.
+    let verified: HashSet<u32> =
+        counterparts.iter().filter(|row| row.way == Some(Way::Both)).map(|row| row.judged).collect();
     let is_carried = |row: &Counterpart| match row.way {
         None => false,
         Some(Way::Url) => !options.verified_only,
         Some(Way::Both) => true,
-        Some(Way::Near) => options.all_near || nearest.get(&row.judged).is_some_and(|best| nearness(row) >= *best),
+        Some(Way::Near) if options.all_near => true,
+        Some(Way::Near) if verified.contains(&row.judged) => false,
+        Some(Way::Near) => nearest.get(&row.judged).is_some_and(|best| nearness(row) >= *best),
     };
     write_mapping(&counterparts, judged, &is_carried, directory)?;
 

@@ -78,7 +78,7 @@ impl Run<'_> {
         let inputs = corpus.sources.iter().take_while(|source| source.origin == PageOrigin::Input).count();
         let preferences = self.config.groups.preferences(&corpus.sources[..inputs])?;
         let preference = |page: PageId| preferences.get(pages.place(page).source.index()).copied().unwrap_or(0);
-        let class = |page: PageId| (pages.is_input(page), pages.is_revisit(page), preference(page));
+        let class = |page: PageId| pages.rank_class(page, preference(page));
         if !self.plan.matches_in_order() {
             if pages.is_all_input() && pages.revisits().next().is_none() && self.config.groups.prefer.is_empty() {
                 return Ok(Ranks::new(&pages.rank_keys));

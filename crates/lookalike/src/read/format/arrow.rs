@@ -16,7 +16,7 @@ use arrow_ipc::{CompressionType, MessageHeader, root_as_message};
 use arrow_schema::SchemaRef;
 
 use crate::error::{Result, SkipKind};
-use crate::read::format::reader::{Description, Input, Keeping, Likeness, Problem, Reader};
+use crate::read::format::reader::{Annotations, Description, Input, Keeping, Likeness, Problem, Reader};
 use crate::read::format::rows::{BATCH_ROWS, RowColumns};
 use crate::read::split::batch::BatchSender;
 
@@ -77,6 +77,10 @@ impl Reader for Arrow {
 
     fn keeping(&self, _: &Input<'_>) -> Keeping {
         Keeping::ArrowRows
+    }
+
+    fn annotations(&self) -> Option<Annotations> {
+        Some(Annotations::ArrowRows)
     }
 }
 

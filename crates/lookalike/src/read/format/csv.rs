@@ -5,7 +5,7 @@
 //! record that have a role.
 
 use std::borrow::Cow;
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use csv_core::{ReadRecordResult, Reader, ReaderBuilder, Terminator};
@@ -140,6 +140,23 @@ impl TableHead {
         self.parser.parse(record);
         let parser = &self.parser;
         (0..parser.fields()).map(|at| parser.field(at))
+    }
+
+    /// Where the cells of a record stand in its bytes, with their quotes.
+    pub(crate) fn stretches(&self, record: &[u8]) -> Vec<Range<usize>> {
+        let line = record.strip_suffix(b"\n").unwrap_or(record);
+        let line = line.strip_suffix(b"\r").unwrap_or(line);
+        let (mut stretches, mut start, mut splitter) = (Vec::new(), 0, Splitter::FieldStart);
+        for (at, &byte) in line.iter().enumerate() {
+            let is_quoted = splitter == Splitter::Quoted;
+            splitter.ends_at(byte, self.delimiter);
+            if byte == self.delimiter && !is_quoted {
+                stretches.push(start..at);
+                start = at + 1;
+            }
+        }
+        stretches.push(start..line.len());
+        stretches
     }
 }
 

@@ -15,7 +15,7 @@ pub(super) mod page_file;
 pub(super) mod parquet;
 pub(super) mod reader;
 pub(super) mod reuters;
-mod rows;
+pub(super) mod rows;
 pub(super) mod tagged;
 pub(super) mod trec;
 pub(super) mod warc;

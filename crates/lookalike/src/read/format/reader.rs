@@ -125,6 +125,8 @@ pub(crate) enum Annotations {
     Table(fn(&Input<'_>) -> Option<TableHead>),
     /// The rows of a Parquet file.
     Rows,
+    /// The rows of an Arrow file or stream.
+    ArrowRows,
 }
 
 /// What is wrong with a record.

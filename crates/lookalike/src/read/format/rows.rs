@@ -264,14 +264,17 @@ fn value_of(column: &dyn Array, at: usize) -> Value<'_> {
         DataType::Float64 => Value::Number(column.as_primitive::<Float64Type>().value(at)),
         DataType::Date64 => seconds!(Date64Type, 1e3),
         DataType::Dictionary(..) => {
-            let dictionary = column.as_any_dictionary();
-            match value_of(dictionary.keys(), at) {
-                Value::Integer(key) => {
-                    usize::try_from(key).map_or(Value::Null, |key| value_of(dictionary.values().as_ref(), key))
-                }
-                _ => Value::Null,
-            }
+            dictionary_value(column, at).map_or(Value::Null, |(values, key)| value_of(values.as_ref(), key))
         }
         _ => Value::Null,
+    }
+}
+
+/// The values of a dictionary, and the place of that of a row among them; nothing if the row has none.
+pub(crate) fn dictionary_value(column: &dyn Array, at: usize) -> Option<(&ArrayRef, usize)> {
+    let dictionary = column.as_any_dictionary_opt()?;
+    match value_of(dictionary.keys(), at) {
+        Value::Integer(key) => Some((dictionary.values(), usize::try_from(key).ok()?)),
+        _ => None,
     }
 }

@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::report::numbers::shown_share;
 use crate::report::plots::{Canvas, LEFT, RIGHT, TOP, escape, for_all_screens};
 
 const CELL_HEIGHT: f64 = 26.0;
@@ -59,11 +60,12 @@ fn draw_on(
             let shade = if most > least { (share - least) / (most - least) } else { 1.0 };
             let _ = write!(
                 svg,
-                "<rect class=\"heat\" fill-opacity=\"{:.2}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"/><text class=\"value\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{middle:.1}\">{share:.3}</text>",
+                "<rect class=\"heat\" fill-opacity=\"{:.2}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{:.1}\" height=\"{:.1}\"/><text class=\"value\" text-anchor=\"middle\" x=\"{:.1}\" y=\"{middle:.1}\">{}</text>",
                 0.06 + 0.6 * shade,
                 width - 2.0,
                 CELL_HEIGHT - 2.0,
                 x + width / 2.0 - 1.0,
+                shown_share(share, 3),
             );
         }
     }

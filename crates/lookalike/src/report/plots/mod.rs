@@ -194,25 +194,39 @@ pub(crate) fn cluster_sizes(sizes: &[u64]) -> String {
     })
 }
 
-/// Where bars of a histogram begin and end: between `from` and 1, with a border exactly at the threshold, so that what reaches
-/// it is on its right.
-fn borders(from: f64, threshold: Option<f64>, bins: usize) -> Vec<f64> {
-    let even =
-        |from: f64, to: f64, parts: usize| (0..parts).map(move |part| from + (to - from) * part as f64 / parts as f64);
-    let Some(threshold) = threshold.filter(|&threshold| threshold > from && threshold < 1.0) else {
-        return even(from, 1.0, bins).chain([1.0]).collect();
-    };
-    #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of the bins
-    let below = ((threshold - from) / (1.0 - from) * bins as f64).round().clamp(1.0, bins as f64 - 1.0) as usize;
-    even(from, threshold, below).chain(even(threshold, 1.0, bins - below)).chain([1.0]).collect()
+/// Where bars of a histogram begin and end: between `from` and 1, with a border exactly at each of the thresholds, ascending, so
+/// that what reaches one is on its right.
+fn borders(from: f64, thresholds: &[f64], bins: usize) -> Vec<f64> {
+    let inside: Vec<f64> = thresholds.iter().copied().filter(|&at| at > from && at < 1.0).take(bins - 1).collect();
+    let (mut borders, mut start, mut used) = (Vec::with_capacity(bins + 1), from, 0);
+    for (at, end) in inside.iter().copied().chain([1.0]).enumerate() {
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of the bins
+        let share = ((end - from) / (1.0 - from) * bins as f64).round() as usize;
+        // Each stretch has a bar, and those behind it too.
+        let until = share.clamp(used + 1, bins - (inside.len() - at));
+        let parts = until - used;
+        borders.extend((0..parts).map(|part| start + (end - start) * part as f64 / parts as f64));
+        (start, used) = (end, until);
+    }
+    borders.push(1.0);
+    borders
 }
 
-/// How similar the compared pairs are, with the threshold.
-pub(crate) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Option<f64>, name: &str) -> String {
+/// A similarity from which pairs are accepted, and which pairs.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ThresholdMark {
+    pub(crate) at: f64,
+    pub(crate) name: String,
+}
+
+/// How similar the compared pairs are, with the thresholds, ascending.
+pub(crate) fn similarities(accepted: &[f64], near_misses: &[f64], thresholds: &[ThresholdMark], name: &str) -> String {
     const BINS: usize = 40;
-    let lowest = accepted.iter().chain(near_misses).copied().fold(threshold.unwrap_or(1.0), f64::min);
+    const LINE_HEIGHT: f64 = 14.0;
+    let marks: Vec<f64> = thresholds.iter().map(|threshold| threshold.at).collect();
+    let lowest = accepted.iter().chain(near_misses).chain(&marks).copied().fold(1.0, f64::min);
     let from = ((lowest - 0.05) * 10.0).floor().clamp(0.0, 9.0) / 10.0;
-    let borders = borders(from, threshold, BINS);
+    let borders = borders(from, &marks, BINS);
     let bin = |similarity: f64| (borders.partition_point(|&border| border <= similarity).max(1) - 1).min(BINS - 1);
     let mut counts = [[0u64; 2]; BINS];
     accepted.iter().for_each(|&similarity| counts[bin(similarity)][0] += 1);
@@ -241,12 +255,13 @@ pub(crate) fn similarities(accepted: &[f64], near_misses: &[f64], threshold: Opt
                 drawing.text("tick", "middle", (at(value), canvas.height - BOTTOM + 15.0), &format!("{value:.1}"));
             }
         }
-        if let Some(threshold) = threshold {
-            let x = at(threshold);
+        for (row, ThresholdMark { at: threshold, name }) in thresholds.iter().enumerate() {
+            let x = at(*threshold);
             drawing.line("mark", (x, TOP), (x, canvas.y(0.0)));
-            // On the side that has room for it.
+            // On the side that has room for it, one below the other.
             let (anchor, beside) = if x > canvas.width / 3.0 { ("end", x - 5.0) } else { ("start", x + 5.0) };
-            drawing.text("mark-label", anchor, (beside, TOP + 10.0), &format!("threshold {threshold}"));
+            let y = TOP + 10.0 + row as f64 * LINE_HEIGHT;
+            drawing.text("mark-label", anchor, (beside, y), &format!("{name} {threshold}"));
         }
         drawing.finish()
     })
@@ -348,6 +363,19 @@ pub(crate) fn standalone(title: &str, drawing: &str) -> String {
 mod tests {
     use super::*;
 
+    fn marks(thresholds: &[f64]) -> Vec<ThresholdMark> {
+        thresholds.iter().map(|&at| ThresholdMark { at, name: "threshold".to_owned() }).collect()
+    }
+
+    #[test]
+    fn every_threshold_has_a_line_with_its_name() {
+        let thresholds = [(0.4, "between sites"), (0.7, "plain text")];
+        let thresholds = thresholds.map(|(at, name)| ThresholdMark { at, name: name.to_owned() });
+        let plot = similarities(&[0.45, 0.9], &[0.65], &thresholds, "similarity");
+        assert_eq!(plot.matches("class=\"mark\"").count(), 2 * 2, "on wide and narrow screens");
+        assert!(plot.contains("between sites 0.4</text>") && plot.contains("plain text 0.7</text>"), "{plot}");
+    }
+
     #[test]
     fn grids_are_round_and_large_enough() {
         assert_eq!(grid(0), (1.0, vec![0, 1]));
@@ -360,12 +388,12 @@ mod tests {
 
     #[test]
     fn every_pair_is_in_a_bar() {
-        let plot = similarities(&[0.7, 0.9, 1.0], &[0.55], Some(0.7), "similarity");
+        let plot = similarities(&[0.7, 0.9, 1.0], &[0.55], &marks(&[0.7]), "similarity");
         let wide = &plot[..plot.find("</svg>").unwrap()];
         assert_eq!(wide.matches("1 pair accepted").count(), 3);
         assert_eq!(wide.matches("1 pair rejected").count(), 1);
         assert!(wide.contains("threshold 0.7"));
-        assert!(similarities(&[], &[], None, "similarity").ends_with("</svg>"));
+        assert!(similarities(&[], &[], &[], "similarity").ends_with("</svg>"));
         assert!(cluster_sizes(&[]).ends_with("</svg>"));
         assert!(cluster_sizes(&[2, 900]).contains("1 cluster of 513–1,024 pages"));
     }
@@ -374,7 +402,7 @@ mod tests {
     fn a_pair_at_exactly_the_threshold_is_on_its_right() {
         for threshold in [0.43, 0.5, 0.62, 0.7, 0.9001] {
             let below = threshold - 1e-9;
-            let plot = similarities(&[threshold], &[below], Some(threshold), "similarity");
+            let plot = similarities(&[threshold], &[below], &marks(&[threshold]), "similarity");
             let place = |class: &str| -> (f64, f64) {
                 let (_, bar) = plot.split_once(&format!("<rect class=\"{class}\"")).unwrap();
                 let number = |name: &str| {
@@ -389,7 +417,8 @@ mod tests {
             assert!(accepted.0 >= line, "{threshold}: {accepted:?} {line}");
             assert!(rejected.0 + rejected.1 <= line, "{threshold}: {rejected:?} {line}");
         }
-        assert_eq!(borders(0.0, None, 4), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(borders(0.0, &[], 4), [0.0, 0.25, 0.5, 0.75, 1.0]);
+        assert_eq!(borders(0.0, &[0.4, 0.45, 0.9], 5), [0.0, 0.2, 0.4, 0.45, 0.9, 1.0]);
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::fmt::Write;
 use std::path::Path;
 use std::sync::LazyLock;
 
-use regex::Regex;
+use regex::{Captures, Regex};
 
 use crate::cluster::Keep;
 use crate::error::{Error, Result};
@@ -16,6 +16,7 @@ use crate::page::{PageOrigin, SourceId};
 use crate::read::Source;
 use crate::report::numbers::{percent, thousands};
 use crate::report::outputs::KeptFormat;
+use crate::report::sinks::configurations::groups;
 use crate::report::sinks::{Sink, SinkContext};
 use crate::report::summary::Summary;
 use crate::report::{Findings, OutputOptions, files, render};
@@ -34,7 +35,8 @@ impl Sink for Card {
     }
 
     fn write(&self, findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
-        let text = card(findings, context.summary, context.options)
+        let configurations = configurations(findings, directory, context)?;
+        let text = card(findings, context.summary, context.options, &configurations)
             .map_err(|error| Error::internal(format!("the dataset card could not be written: {error}")))?;
         render::write(&directory.join(files::CARD), signed(&text))
     }
@@ -44,9 +46,10 @@ fn card(
     findings: &Findings<'_>,
     summary: &Summary,
     options: OutputOptions,
+    configurations: &[Configuration],
 ) -> std::result::Result<String, std::fmt::Error> {
     let mut out = String::new();
-    front_matter(&mut out, findings, summary, options)?;
+    front_matter(&mut out, summary, configurations)?;
     let (pages, dropped) = (summary.pages, summary.dropped);
     writeln!(out, "{{signature}}\n\n# Pages without near-duplicates\n")?;
     writeln!(
@@ -105,13 +108,42 @@ fn about<T: Named>(value: T) -> &'static str {
 }
 
 /// What the Hub reads: tags, size, and where the records are.
-fn front_matter(
-    out: &mut String,
-    findings: &Findings<'_>,
-    summary: &Summary,
-    options: OutputOptions,
-) -> std::fmt::Result {
+fn front_matter(out: &mut String, summary: &Summary, configurations: &[Configuration]) -> std::fmt::Result {
     writeln!(out, "---\ntags:\n- deduplicated\n- lookalike\nsize_categories:\n- {}", size_category(summary.kept))?;
+    if !configurations.is_empty() {
+        writeln!(out, "configs:")?;
+    }
+    for Configuration { name, splits } in configurations {
+        writeln!(out, "- config_name: {name}\n  data_files:")?;
+        for (split, paths) in splits {
+            match paths.as_slice() {
+                [path] => writeln!(out, "  - split: {split}\n    path: {}", quoted(path))?,
+                paths => {
+                    writeln!(out, "  - split: {split}\n    path:")?;
+                    paths.iter().try_for_each(|path| writeln!(out, "    - {}", quoted(path)))?;
+                }
+            }
+        }
+    }
+    writeln!(out, "---\n")
+}
+
+/// A text in YAML, as JSON has it.
+fn quoted(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// Files that can be loaded together.
+struct Configuration {
+    name: String,
+    /// The paths or patterns of the files of each split.
+    splits: BTreeMap<String, Vec<String>>,
+}
+
+/// The directories of records that a loader can read, as one configuration, or as several where their files have different
+/// columns.
+fn configurations(findings: &Findings<'_>, output: &Path, context: &SinkContext<'_>) -> Result<Vec<Configuration>> {
+    let options = context.options;
     let sources = (0..).map(SourceId::from_index).zip(&findings.reading.sources);
     let sources: Vec<(SourceId, &Source)> =
         { sources }.filter(|(_, source)| source.origin == PageOrigin::Input).collect();
@@ -123,29 +155,50 @@ fn front_matter(
     let is_converted = options.kept_format != KeptFormat::Same;
     let directories = [
         ("default", files::KEPT, !options.no_kept && (is_loadable || is_converted)),
-        ("removed", files::REMOVED, options.removed && is_loadable && summary.dropped > 0),
+        ("removed", files::REMOVED, options.removed && is_loadable && context.summary.dropped > 0),
         ("annotated", files::ANNOTATED, options.annotate && is_loadable),
     ];
-    if directories.iter().any(|directory| directory.2) {
-        writeln!(out, "configs:")?;
-    }
-    for (name, directory, _) in directories.iter().filter(|directory| directory.2) {
-        writeln!(out, "- config_name: {name}\n  data_files:")?;
-        let there = sources.iter().filter(|(id, _)| *directory != files::REMOVED || has_dropped(*id));
-        for (split, path) in splits(&there.map(|row| row.1).collect::<Vec<_>>()) {
-            writeln!(out, "  - split: {split}\n    path: \"{directory}/{path}\"")?;
+    let mut configurations = Vec::new();
+    for (name, directory, _) in directories.into_iter().filter(|directory| directory.2) {
+        let groups = groups(&output.join(directory), findings.config)?;
+        let below = |path: String| format!("{directory}/{path}");
+        if groups.len() < 2 {
+            let there = sources.iter().filter(|(id, _)| directory != files::REMOVED || has_dropped(*id));
+            let splits = splits(&there.map(|row| row.1).collect::<Vec<_>>());
+            let splits = splits.into_iter().map(|(split, path)| (split, vec![below(path)])).collect();
+            configurations.push(Configuration { name: name.to_owned(), splits });
+            continue;
+        }
+        for (group, number) in groups.into_iter().zip(1..) {
+            let name = if number == 1 { name.to_owned() } else { format!("{name}-{number}") };
+            let mut splits: BTreeMap<String, Vec<String>> = BTreeMap::new();
+            for file in group.files {
+                let split = shard(&file).map_or_else(|| "train".to_owned(), |found| found[2].to_owned());
+                splits.entry(split).or_default().push(below(escaped(&file)));
+            }
+            configurations.push(Configuration { name, splits });
         }
     }
-    writeln!(out, "---\n")
+    Ok(configurations)
+}
+
+/// A path as a pattern that matches nothing else.
+fn escaped(path: &str) -> String {
+    path.replace('[', "[[]").replace('*', "[*]").replace('?', "[?]")
+}
+
+/// The name of a file as `data/train-00000-of-00002.parquet`: its folder, and its split.
+fn shard(name: &str) -> Option<Captures<'_>> {
+    static SHARD: LazyLock<Option<Regex>> =
+        LazyLock::new(|| Regex::new(r"^((?:[^/]+/)*)([A-Za-z0-9._]+)-[0-9]{5}-of-[0-9]{5}[^/]*$").ok());
+    SHARD.as_ref().and_then(|shard| shard.captures(name))
 }
 
 /// The splits of a dataset, by the names of its files: `data/train-00000-of-00002.parquet`. Others are all of `train`.
 fn splits(sources: &[&Source]) -> BTreeMap<String, String> {
-    static SHARD: LazyLock<Option<Regex>> =
-        LazyLock::new(|| Regex::new(r"^((?:[^/]+/)*)([A-Za-z0-9._]+)-[0-9]{5}-of-[0-9]{5}[^/]*$").ok());
     let mut splits = BTreeMap::new();
     for source in sources {
-        match SHARD.as_ref().and_then(|shard| shard.captures(&source.name)) {
+        match shard(&source.name) {
             Some(found) => splits.insert(found[2].to_owned(), format!("{}{}-*", &found[1], &found[2])),
             None => return BTreeMap::from([("train".to_owned(), "**".to_owned())]),
         };
@@ -289,5 +342,6 @@ mod tests {
         flatten("", &config, &mut rows);
         assert_eq!(rows, [("a.b".to_owned(), "1".to_owned()), ("e".to_owned(), "x|y".to_owned())]);
         assert_eq!(cell(&rows[1].1), "x\\|y");
+        assert_eq!((escaped("a[1]*.csv"), quoted("a\"b")), ("a[[]1][*].csv".to_owned(), "\"a\\\"b\"".to_owned()));
     }
 }

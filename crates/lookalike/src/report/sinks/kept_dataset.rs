@@ -21,6 +21,9 @@ const INFOS: &str = "dataset_infos.json";
 const STATE: &str = "state.json";
 const DICTIONARY: &str = "dataset_dict.json";
 
+/// Files that describe a dataset and have none of its rows.
+pub(super) const DESCRIPTIONS: [&str; 4] = [INFO, INFOS, STATE, DICTIONARY];
+
 /// Of the files of before.
 const STALE: [&str; 5] =
     ["dataset_size", "download_size", "size_in_bytes", "download_checksums", "post_processing_size"];
@@ -88,8 +91,9 @@ fn counted(mut info: Map<String, Value>, rows: &[(&str, u64)]) -> Map<String, Va
     STALE.iter().for_each(|field| drop(info.remove(*field)));
     let Some(Value::Object(splits)) = info.get_mut("splits") else { return info };
     let names: Vec<String> = splits.keys().cloned().collect();
+    let of_rows = splits_of(rows, &names);
     splits.retain(|name, split| {
-        let own = rows.iter().filter(|(path, _)| split_of(path, &names) == Some(name.as_str()));
+        let own = rows.iter().zip(&of_rows).filter(|row| *row.1 == Some(name.as_str())).map(|row| row.0);
         let counts: Vec<u64> = own.map(|row| row.1).collect();
         if let Value::Object(split) = split {
             STALE_IN_SPLITS.iter().for_each(|field| drop(split.remove(*field)));
@@ -100,14 +104,35 @@ fn counted(mut info: Map<String, Value>, rows: &[(&str, u64)]) -> Map<String, Va
     info
 }
 
-/// The split that a file belongs to: by its name, `train-00000-of-00002.parquet`, or by its folder, or because there is
-/// no other.
-fn split_of<'n>(path: &str, names: &'n [String]) -> Option<&'n str> {
-    let is_split = |part: &str, name: &str| {
-        part.strip_prefix(name).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
+/// Names that files of the usual splits have, as `datasets` recognises them.
+const SPLIT_WORDS: [&[&str]; 3] =
+    [&["train", "training"], &["validation", "valid", "val", "dev"], &["test", "testing", "eval", "evaluation"]];
+
+/// The split that each file belongs to: by its name, `train-00000-of-00002.parquet`, or by its folder, or because there is no
+/// other and nothing says that it is of one that is not described.
+fn splits_of<'n>(rows: &[(&str, u64)], names: &'n [String]) -> Vec<Option<&'n str>> {
+    let by_name: Vec<Option<&str>> = rows.iter().map(|(path, _)| split_named(path, names)).collect();
+    let only = match names {
+        [only] if by_name.iter().all(Option::is_none) => Some(only.as_str()),
+        _ => None,
     };
-    let found = path.rsplit('/').find_map(|part| names.iter().find(|name| is_split(part, name)));
-    found.or(if let [only] = names { Some(only) } else { None }).map(String::as_str)
+    let is_of = |path: &str, only: &str| {
+        let usual =
+            SPLIT_WORDS.iter().find(|words| path.split('/').any(|part| words.iter().any(|word| is_named(part, word))));
+        usual.is_none_or(|words| words.contains(&only))
+    };
+    let files = rows.iter().zip(by_name);
+    files.map(|((path, _), named)| named.or_else(|| only.filter(|only| is_of(path, only)))).collect()
+}
+
+/// Whether a file or folder has the name of a split.
+fn is_named(part: &str, split: &str) -> bool {
+    part.strip_prefix(split).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', '.']))
+}
+
+/// The split that a path names.
+fn split_named<'n>(path: &str, names: &'n [String]) -> Option<&'n str> {
+    path.rsplit('/').find_map(|part| names.iter().find(|name| is_named(part, name))).map(String::as_str)
 }
 
 #[cfg(test)]
@@ -139,7 +164,22 @@ mod tests {
                 "splits": {"train": {"name": "train", "num_examples": 6}, "test": {"name": "test", "num_examples": 1}},
             })
         );
-        assert_eq!(split_of("data-00000-of-00001.arrow", &["train".to_owned()]), Some("train"));
-        assert_eq!(split_of("training.parquet", &["train".to_owned(), "test".to_owned()]), None);
+    }
+
+    #[test]
+    fn files_of_a_split_that_is_not_described_are_not_counted_for_another() {
+        let splits = |paths: &[&'static str], names: &[&str]| -> Vec<Option<String>> {
+            let rows: Vec<(&str, u64)> = paths.iter().map(|path| (*path, 1)).collect();
+            let names: Vec<String> = names.iter().map(|&name| name.to_owned()).collect();
+            splits_of(&rows, &names).into_iter().map(|split| split.map(str::to_owned)).collect()
+        };
+        let train = || Some("train".to_owned());
+        assert_eq!(splits(&["data-00000-of-00001.arrow"], &["train"]), [train()]);
+        assert_eq!(splits(&["training.parquet"], &["train", "test"]), [None]);
+        assert_eq!(splits(&["training.parquet"], &["train"]), [train()]);
+        assert_eq!(splits(&["data/train-00000.parquet", "data/test-00000.parquet"], &["train"]), [train(), None]);
+        assert_eq!(splits(&["data/train-00000.parquet", "data/more-00000.parquet"], &["train"]), [train(), None]);
+        assert_eq!(splits(&["data/test-00000.parquet"], &["train"]), [None]);
+        assert_eq!(splits(&["dev/rows.jsonl"], &["validation"]), [Some("validation".to_owned())]);
     }
 }

@@ -7,6 +7,7 @@ mod annotated;
 mod captures;
 mod card;
 mod clusters;
+mod configurations;
 mod frames;
 mod kept;
 mod kept_dataset;

@@ -54,7 +54,7 @@ pub(crate) fn for_each<T: Send>(
         let place = numbers.binary_search(&record.source).expect("the sources are those of the pages that are needed");
         record.source = SourceId::from_index(place);
     }
-    let corpus = Corpus::new(list, &summary.config.read);
+    let corpus = summary.config.corpus(list);
     let plan = plan(summary, stored.frames.clone());
     let mut read: HashMap<PageId, T> = HashMap::new();
     let tokens = |page: PageId| stored.pages.tokens[page];

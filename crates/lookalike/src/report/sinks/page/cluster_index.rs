@@ -11,8 +11,9 @@
 //!
 //! The first page of a line is the kept one; its members follow, least similar first. A member's id and URL are written as the
 //! number of letters that they have in common with those of the kept page, a colon, and the rest; a title that is the same is `=`.
-//! Links: `=` the id is the URL; `u` a URL; `@3` the file of that name in directory 3; `#3:12` record 12 of file 3. Numbers of
-//! similarity are in units of 1/10,000. `\3c` is the character 3c: control characters, `<` and the backslash are written so.
+//! Links: `=` the id is the URL; `u` a URL; `@3` the file of that name in directory 3; `#3:12` record 12 of file 3; in front of
+//! that, where it is known, when the page was captured, in seconds since 1970. Numbers of similarity are in units of 1/10,000.
+//! `\3c` is the character 3c: control characters, `<` and the backslash are written so.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -87,6 +88,8 @@ pub(super) struct ClusterIndex<'a> {
     clusters: &'a Clusters,
     evidence: &'a Evidence,
     places: Places<'a>,
+    /// When pages were captured, in seconds since 1970.
+    captured: HashMap<PageId, u64>,
     /// Clusters that are listed.
     pub(super) listed: usize,
     /// Members that are listed of each, at most.
@@ -103,7 +106,9 @@ impl<'a> ClusterIndex<'a> {
         most_bytes: usize,
     ) -> Result<ClusterIndex<'a>> {
         let places = Places::new(output);
-        let mut index = ClusterIndex { findings, clusters, evidence, places, listed: 0, members: MEMBERS[0] };
+        let captured = findings.pages.captured.iter().filter_map(|(page, captured)| Some((*page, captured.seconds?)));
+        let captured = captured.collect();
+        let mut index = ClusterIndex { findings, clusters, evidence, places, captured, listed: 0, members: MEMBERS[0] };
         let mut bytes = [0; MEMBERS.len()];
         let mut writer = LineWriter::default();
         for at in 0..clusters.rows.len() {
@@ -178,7 +183,7 @@ impl<'a> ClusterIndex<'a> {
             Some(url) => Link::Url(url.to_owned()),
             None => self.places.link(page, strings.id, self.findings),
         };
-        Ok(Strings { id: strings.id.to_owned(), link, title })
+        Ok(Strings { id: strings.id.to_owned(), link, title, captured: self.captured.get(&page).copied() })
     }
 }
 
@@ -192,6 +197,7 @@ struct Strings {
     id: String,
     link: Link,
     title: String,
+    captured: Option<u64>,
 }
 
 enum Link {
@@ -219,6 +225,9 @@ impl LineWriter {
         line.push('\t');
         shared(&page.id, kept.map(|kept| kept.id.as_str()), line);
         line.push('\t');
+        if let Some(seconds) = page.captured {
+            let _ = write!(line, "{seconds}");
+        }
         match &page.link {
             Link::None => {}
             Link::Id => line.push('='),

@@ -7,6 +7,7 @@ mod cluster_index;
 mod evidence;
 mod facts;
 
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -21,7 +22,7 @@ use crate::report::diff::differences::{FRAME_ONLY, classify};
 use crate::report::diff::{self, Piece};
 use crate::report::links::{path_link, relative_path, web_address};
 use crate::report::numbers::thousands;
-use crate::report::plots;
+use crate::report::plots::{self, ThresholdMark};
 use crate::report::sinks::{Sink, SinkContext};
 use crate::report::summary::Summary;
 use crate::report::{Findings, files, render};
@@ -139,7 +140,7 @@ fn html(
         similarities: plots::similarities(
             &similarities(&findings.verified.pairs),
             &similarities(&findings.verified.near_misses),
-            threshold,
+            &findings.thresholds(),
             name,
         ),
         curve: curve.as_ref().map_or_else(String::new, |curve| plots::s_curve(&curve.chance, threshold, name)),
@@ -168,6 +169,39 @@ impl Findings<'_> {
             }
             _ => earlier,
         }
+    }
+}
+
+impl Findings<'_> {
+    /// The similarities that decide about the pairs at hand, ascending, with what each is for.
+    fn thresholds(&self) -> Vec<ThresholdMark> {
+        let decision = self.earlier.as_ref().map_or(self.plan.decision, |earlier| earlier.decision);
+        let pairs = || self.verified.pairs.iter().chain(&self.verified.near_misses);
+        if !matches!(decision, Decision::Stories { .. }) || pairs().next().is_none() {
+            return self.threshold().map(|at| ThresholdMark { at, name: "threshold".to_owned() }).into_iter().collect();
+        }
+        let kinds: BTreeSet<(Option<bool>, bool)> =
+            pairs().map(|pair| (pair.same_site, pair.is_short && pair.same_site.is_some())).collect();
+        let mut marks: Vec<ThresholdMark> = Vec::new();
+        for (same_site, is_short) in kinds {
+            let at = decision.story_threshold(same_site, is_short);
+            let name = match (same_site, is_short) {
+                (None, _) => "plain text",
+                (_, true) => "short pages",
+                (Some(true), _) => "within a site",
+                (Some(false), _) => "between sites",
+            };
+            match marks.iter_mut().find(|mark| mark.at.total_cmp(&at).is_eq()) {
+                Some(mark) if mark.name.contains(name) => {}
+                Some(mark) => mark.name = format!("{}, {name}", mark.name),
+                None => marks.push(ThresholdMark { at, name: name.to_owned() }),
+            }
+        }
+        if let [only] = marks.as_mut_slice() {
+            only.name = "threshold".to_owned();
+        }
+        marks.sort_by(|a, b| a.at.total_cmp(&b.at));
+        marks
     }
 }
 

@@ -1,10 +1,11 @@
 //! Rows of Arrow files and streams: written like the source, with its schema and packing.
 
 use std::io::Write;
+use std::sync::Arc;
 
 use arrow_array::{BooleanArray, RecordBatch};
 use arrow_ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
-use arrow_schema::{ArrowError, SchemaRef};
+use arrow_schema::{ArrowError, Schema, SchemaRef};
 use arrow_select::filter::filter_record_batch;
 
 use crate::error::{Error, Result};
@@ -22,31 +23,51 @@ pub(super) fn copy(
     chosen: &[PageId],
 ) -> Result<Vec<Place>> {
     let rows = numbers(findings, chosen);
-    let Some(mut stream) = open(source)? else { return Ok(Vec::new()) };
+    let mut copied = 0;
+    let is_there = rewrite(source, target, Arc::clone, |_, first, batch| {
+        let filtered = filtered(batch, first, &rows)?;
+        copied += filtered.num_rows();
+        Ok(filtered)
+    })?;
+    if !is_there {
+        return Ok(Vec::new());
+    }
+    all_read(source, copied, rows.len())?;
+    Ok((1..=rows.len() as u64).map(|record| Place { part: 0, record }).collect())
+}
+
+/// Writes a source again, with the schema that `schema` makes of its own and the rows that `change` makes of each batch and
+/// the number of its first row. False where there is nothing to write, as was reported.
+pub(super) fn rewrite(
+    source: &Source,
+    target: &Target<'_>,
+    schema: impl FnOnce(&SchemaRef) -> SchemaRef,
+    mut change: impl FnMut(&SchemaRef, u64, &RecordBatch) -> Result<RecordBatch>,
+) -> Result<bool> {
+    let Some(mut stream) = open(source)? else { return Ok(false) };
     // How batches are packed is known with the first of them.
     let mut next = stream.next_batch();
     let packing = IpcWriteOptions::default().try_with_compression(stream.packing);
     let options = packing.map_err(|error| Error::internal(format!("the rows cannot be packed: {error}")))?;
+    let schema = schema(&stream.schema);
     let (file, path) = target.create(0)?;
     let cannot_write = |error: ArrowError| Error::io(&path, "write")(std::io::Error::other(error));
     let mut out = target.packing.open(file).map_err(Error::io(&path, "write"))?;
-    let mut writer = Writer::new(&mut out, &stream, options).map_err(cannot_write)?;
-    let (mut first, mut copied) = (1, 0);
+    let mut writer = Writer::new(&mut out, stream.is_file, &schema, options).map_err(cannot_write)?;
+    let mut first = 1;
     // Damage was reported when the rows were read; what is missing behind it is noticed by its number.
     while let Ok(Some(batch)) = next {
-        let filtered = filtered(&batch, first, &rows)?;
+        let changed = change(&schema, first, &batch)?;
         first += batch.num_rows() as u64;
-        copied += filtered.num_rows();
-        if filtered.num_rows() > 0 {
-            writer.write(&filtered).map_err(cannot_write)?;
+        if changed.num_rows() > 0 {
+            writer.write(&changed).map_err(cannot_write)?;
         }
         next = stream.next_batch();
     }
     writer.finish().map_err(cannot_write)?;
     drop(writer);
     bytes::close(out).map_err(Error::io(&path, "write"))?;
-    all_read(source, copied, rows.len())?;
-    Ok((1..=rows.len() as u64).map(|record| Place { part: 0, record }).collect())
+    Ok(true)
 }
 
 /// Shows the rows of some pages to `visit`, batch by batch.
@@ -102,11 +123,11 @@ enum Writer<W: Write> {
 }
 
 impl<W: Write> Writer<W> {
-    fn new(out: W, stream: &ArrowStream<'_>, options: IpcWriteOptions) -> Result<Writer<W>, ArrowError> {
-        Ok(if stream.is_file {
-            Writer::File(FileWriter::try_new_with_options(out, &stream.schema, options)?)
+    fn new(out: W, is_file: bool, schema: &Schema, options: IpcWriteOptions) -> Result<Writer<W>, ArrowError> {
+        Ok(if is_file {
+            Writer::File(FileWriter::try_new_with_options(out, schema, options)?)
         } else {
-            Writer::Stream(StreamWriter::try_new_with_options(out, &stream.schema, options)?)
+            Writer::Stream(StreamWriter::try_new_with_options(out, schema, options)?)
         })
     }
 

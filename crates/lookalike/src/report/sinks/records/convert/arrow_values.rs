@@ -12,7 +12,7 @@ use arrow_array::{Array, ArrayRef};
 use arrow_schema::{DataType, Field, TimeUnit};
 
 use crate::error::Error;
-use crate::read::Source;
+use crate::read::{Source, dictionary_value};
 use crate::report::sinks::records::convert::fields::Value;
 
 /// What a column cannot be written as.
@@ -83,6 +83,10 @@ pub(super) fn value(column: &ArrayRef, at: usize) -> Option<Value<'_>> {
         DataType::Timestamp(TimeUnit::Millisecond, zone) => time!(TimestampMillisecondType, zone),
         DataType::Timestamp(TimeUnit::Microsecond, zone) => time!(TimestampMicrosecondType, zone),
         DataType::Timestamp(TimeUnit::Nanosecond, zone) => time!(TimestampNanosecondType, zone),
+        DataType::Dictionary(..) => {
+            let (values, key) = dictionary_value(column, at)?;
+            value(values, key)
+        }
         DataType::List(_) => list(&column.as_list::<i32>().value(at)),
         DataType::LargeList(_) => list(&column.as_list::<i64>().value(at)),
         DataType::FixedSizeList(..) => list(&column.as_fixed_size_list().value(at)),
@@ -158,7 +162,7 @@ impl Value<'_> {
 mod tests {
     use super::*;
     use arrow_array::builder::{Int64Builder, ListBuilder};
-    use arrow_array::{BinaryArray, Float64Array, StringArray, StructArray};
+    use arrow_array::{BinaryArray, DictionaryArray, Float64Array, StringArray, StructArray};
     use std::sync::Arc;
 
     fn json(column: ArrayRef, at: usize) -> String {
@@ -181,6 +185,13 @@ mod tests {
             (Arc::new(Field::new("name", DataType::Utf8, true)), names),
         ]);
         assert_eq!(json(Arc::new(record), 0), r#"{"l":[1,null],"name":"a \"b\""}"#);
+    }
+
+    #[test]
+    fn rows_of_a_dictionary_have_its_values() {
+        let texts: DictionaryArray<Int8Type> = [Some("a"), None, Some("b"), Some("a")].into_iter().collect();
+        let column: ArrayRef = Arc::new(texts);
+        assert_eq!((0..4).map(|at| json(Arc::clone(&column), at)).collect::<String>(), "\"a\"null\"b\"\"a\"");
     }
 
     #[test]

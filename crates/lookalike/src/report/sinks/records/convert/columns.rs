@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::page::SourceId;
 use crate::read::{Annotations, Input};
 use crate::report::Findings;
-use crate::report::sinks::records::convert::fields::{PAGE_FIELDS, Record, Value, for_each_record, is_arrow};
+use crate::report::sinks::records::convert::fields::{PAGE_FIELDS, Record, Value, for_each_record};
 use crate::report::sinks::records::{Selection, chosen};
 
 /// What a column holds: the least that has room for all of its values.
@@ -58,11 +58,11 @@ impl Columns {
                 head.into_iter().flat_map(|head| head.names).for_each(|name| self.add(&name, Holds::Text));
                 Ok(())
             }
-            None if !is_arrow(findings, id) => {
+            None => {
                 PAGE_FIELDS.iter().for_each(|name| self.add(name, Holds::Text));
                 Ok(())
             }
-            Some(Annotations::Object | Annotations::Rows) | None => {
+            Some(Annotations::Object | Annotations::Rows | Annotations::ArrowRows) => {
                 let kept = chosen(findings, id, Selection::Kept);
                 for_each_record(findings, id, &kept, &mut |record| {
                     self.add_record(record);

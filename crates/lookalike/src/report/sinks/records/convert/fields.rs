@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{Error, Result};
 use crate::page::{Body, PageId, SourceId};
-use crate::read::{Annotations, Input, Keeping, Source, TableHead};
+use crate::read::{Annotations, Input, Source, TableHead};
 use crate::report::Findings;
 use crate::report::sinks::records::arrow;
 use crate::report::sinks::records::bytes::{Unpacked, stretch};
@@ -54,17 +54,11 @@ pub(super) fn for_each_record(
             None => Ok(()),
         },
         Some(Annotations::Rows) => for_each_row(findings, source, pages, visit),
-        None if is_arrow(findings, id) => arrow::for_each_batch(findings, source, pages, |schema, batch| {
+        Some(Annotations::ArrowRows) => arrow::for_each_batch(findings, source, pages, |schema, batch| {
             for_each_in_batch(source, schema, batch, visit)
         }),
         None => for_each_page(findings, pages, visit),
     }
-}
-
-/// Whether a source is a file or stream of Arrow.
-pub(super) fn is_arrow(findings: &Findings<'_>, id: SourceId) -> bool {
-    let reader = findings.reading.source(id).format.reader();
-    reader.keeping(&Input { corpus: findings.reading, id }) == Keeping::ArrowRows
 }
 
 /// Shows the rows of a batch.

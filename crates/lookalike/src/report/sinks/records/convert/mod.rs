@@ -2,7 +2,7 @@
 //!
 //! Records with fields keep all of them; pages without fields (files, web archives, documents) become `id`, `url`,
 //! `title` and `text`, the last being the page as it was, in UTF-8. Files that are in the format already are copied.
-//! Guaranteed: the files of a run have the same columns, whose types are those that hold all of their values; lists and
+//! Guaranteed: the files that are not copied have the same columns, whose types are those that hold all of their values; lists and
 //! objects become JSON text where a format has no room for them.
 
 mod arrow_values;

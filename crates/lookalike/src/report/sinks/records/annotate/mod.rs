@@ -1,15 +1,16 @@
 //! `annotated/`: the input with what became of each page added to its record.
 //!
-//! JSON objects get fields at their end, tables and Parquet files columns; nothing else changes. Records that are not
-//! pages are copied without the fields (Parquet: nulls).
+//! JSON objects get fields at their end, tables, Parquet and Arrow files columns; nothing else changes. The names are the same
+//! in every record of every run: what already has one of them, such as the fields of an earlier run, is replaced. Records that
+//! are not pages are copied as they are (Parquet and Arrow: nulls).
+
+mod columns;
+mod members;
 
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow_array::builder::{BooleanBuilder, Float64Builder, StringBuilder, UInt64Builder};
-use arrow_array::{ArrayRef, RecordBatch};
-use arrow_schema::{DataType, Field, Schema};
-use memchr::{memmem, memrchr};
+use arrow_array::RecordBatch;
 
 use crate::error::{Error, Result};
 use crate::page::{PageId, PageVec, SourceId};
@@ -19,12 +20,20 @@ use crate::report::sinks::records::bytes::{ByteParts, Unpacked, stretch};
 use crate::report::sinks::records::convert::csv_cell;
 use crate::report::sinks::records::rows::{RowParts, Types, for_each_batch};
 use crate::report::sinks::records::target::Target;
-use crate::report::sinks::records::{Selection, targets};
+use crate::report::sinks::records::{Selection, arrow, targets};
 use crate::report::{Findings, OutputOptions};
 use crate::spill::Scratch;
+use columns::{AddedColumns, annotated, annotated_schema};
 
-/// The fields that are added, without what their names begin with.
-const FIELDS: [&str; 6] = ["cluster", "cluster_size", "kept", "kept_id", "similarity", "kind"];
+/// The fields that are added.
+const FIELDS: [&str; 6] = [
+    "lookalike_cluster",
+    "lookalike_cluster_size",
+    "lookalike_kept",
+    "lookalike_kept_id",
+    "lookalike_similarity",
+    "lookalike_kind",
+];
 
 /// Writes the records of the input, with the fields, into `directory`.
 pub(in crate::report::sinks) fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> Result<()> {
@@ -43,6 +52,7 @@ pub(in crate::report::sinks) fn write(findings: &Findings<'_>, directory: &Path,
                 }
             }
             Some(Annotations::Rows) => annotator.rows(id, source, &target)?,
+            Some(Annotations::ArrowRows) => annotator.arrow_rows(id, source, &target)?,
             None => return Err(Error::internal("records without fields were to be annotated")),
         }
     }
@@ -79,9 +89,7 @@ impl Annotator<'_> {
 
     fn objects(&mut self, id: SourceId, source: &Source, target: &Target<'_>) -> Result<()> {
         self.records(id, source, ByteParts::new(target, Vec::new()), Unpacked::open(source)?, &mut |record, added| {
-            let end = memrchr(b'}', record).unwrap_or(record.len());
-            let fields = added.json(prefix_for_object(record))?;
-            record.splice(end..end, fields);
+            members::replace(record, &FIELDS, &added.json()?);
             Ok(())
         })
     }
@@ -90,14 +98,24 @@ impl Annotator<'_> {
         let mut unpacked = Unpacked::open(source)?;
         let mut header = Vec::new();
         unpacked.copy_to(head.header_bytes, &mut header, &source.path())?;
-        let prefix = prefix_for(|name| head.names.iter().any(|known| known == name));
-        let names: Vec<String> = FIELDS.iter().map(|name| format!("{prefix}{name}")).collect();
-        append_cells(&mut header, head.delimiter, 0, &names);
+        let places = FIELDS.map(|field| head.names.iter().position(|name| name == field));
+        let new: Vec<String> =
+            FIELDS.iter().zip(places).filter(|row| row.1.is_none()).map(|row| row.0.to_string()).collect();
+        append_cells(&mut header, head.delimiter, 0, &new);
         self.records(id, source, ByteParts::new(target, header), unpacked, &mut |record, added| {
             let cells = head.cells(record).len();
             // A record with more cells than the header would have them under wrong names.
-            if let Some(missing) = head.names.len().checked_sub(cells) {
-                append_cells(record, head.delimiter, missing, &added.cells());
+            let Some(missing) = head.names.len().checked_sub(cells) else { return Ok(()) };
+            let (mut new, mut replaced) = (Vec::new(), Vec::new());
+            for (place, cell) in places.into_iter().zip(added.cells()) {
+                match place {
+                    Some(place) => replaced.push((place, cell)),
+                    None => new.push(cell),
+                }
+            }
+            append_cells(record, head.delimiter, missing, &new);
+            if !replaced.is_empty() {
+                replace_cells(record, &head, &replaced);
             }
             Ok(())
         })
@@ -129,8 +147,7 @@ impl Annotator<'_> {
     }
 
     fn rows(&mut self, id: SourceId, source: &Source, target: &Target<'_>) -> Result<()> {
-        let findings = self.findings;
-        let mut pages = findings.pages.pages_of(id).peekable();
+        let mut pages = self.rows_of(id);
         let mut parts = None;
         let mut places = Vec::new();
         for_each_batch(source, Types::Noted, |opened, batch| {
@@ -139,66 +156,71 @@ impl Annotator<'_> {
                 RowParts::new(target, Arc::clone(&schema), opened.properties(KeptCompression::Same), Types::Noted)
             });
             let Some((first, batch)) = batch else { return Ok(()) };
-            let mut added = AddedColumns::default();
-            for number in first..first + batch.num_rows() as u64 {
-                match pages.next_if(|&page| findings.pages.place(page).record == number) {
-                    Some(page) => added.push(Some(&self.of(page)?)),
-                    None => added.push(None),
-                }
-            }
-            let columns = batch.columns().iter().cloned().chain(added.finish()).collect();
-            let batch = RecordBatch::try_new(schema, columns)
-                .map_err(|error| Error::internal(format!("columns do not fit their rows: {error}")))?;
+            let added = self.added(&mut pages, first, &batch)?;
             places.clear();
-            parts.write(&batch, &mut places)
+            parts.write(&annotated(&batch, &schema, added)?, &mut places)
         })?;
-        if let Some(page) = pages.next() {
-            let reason = format!(
-                "row {} can no longer be read: the file is damaged in a column that is not compared; repair it, or leave it out",
-                findings.pages.place(page).record
-            );
-            return Err(Error::corrupt(&source.path(), reason));
-        }
+        self.all_written(&mut pages, source)?;
         parts.map_or(Ok(()), RowParts::finish)
     }
-}
 
-/// What the names of the fields begin with, where some names are taken: `lookalike_`, else `lookalike_2_`, ….
-fn prefix_for(is_taken: impl Fn(&str) -> bool) -> String {
-    let prefix = |number: usize| if number == 1 { "lookalike_".to_owned() } else { format!("lookalike_{number}_") };
-    let is_free = |prefix: &String| FIELDS.iter().all(|name| !is_taken(&format!("{prefix}{name}")));
-    (1..).map(prefix).find(is_free).unwrap_or_default()
-}
-
-/// The same for a JSON object. Its fields are parsed only where it may have such names.
-fn prefix_for_object(record: &[u8]) -> String {
-    if memmem::find(record, b"\"lookalike_").is_none() {
-        return prefix_for(|_| false);
+    fn arrow_rows(&mut self, id: SourceId, source: &Source, target: &Target<'_>) -> Result<()> {
+        let mut pages = self.rows_of(id);
+        arrow::rewrite(source, target, annotated_schema, |schema, first, batch| {
+            let added = self.added(&mut pages, first, batch)?;
+            annotated(batch, schema, added)
+        })?;
+        self.all_written(&mut pages, source)
     }
-    let start = record.strip_prefix(b"\xef\xbb\xbf").unwrap_or(record);
-    let end = memrchr(b'}', start).map_or(start.len(), |at| at + 1);
-    let object: serde_json::Map<String, serde_json::Value> = serde_json::from_slice(&start[..end]).unwrap_or_default();
-    prefix_for(|name| object.contains_key(name))
+
+    /// The pages of a source, in the order of its rows.
+    fn rows_of(&self, id: SourceId) -> Pages {
+        self.findings.pages.pages_of(id).collect::<Vec<_>>().into_iter().peekable()
+    }
+
+    /// What is added to the rows of a batch, of which the first has this number.
+    fn added(&mut self, pages: &mut Pages, first: u64, batch: &RecordBatch) -> Result<AddedColumns> {
+        let findings = self.findings;
+        let mut added = AddedColumns::default();
+        for number in first..first + batch.num_rows() as u64 {
+            match pages.next_if(|&page| findings.pages.place(page).record == number) {
+                Some(page) => added.push(Some(&self.of(page)?)),
+                None => added.push(None),
+            }
+        }
+        Ok(added)
+    }
+
+    /// Refuses to lose rows.
+    fn all_written(&self, pages: &mut Pages, source: &Source) -> Result<()> {
+        let Some(page) = pages.next() else { return Ok(()) };
+        let reason = format!(
+            "row {} can no longer be read: the file is damaged in a column that is not compared; repair it, or leave it out",
+            self.findings.pages.place(page).record
+        );
+        Err(Error::corrupt(&source.path(), reason))
+    }
 }
+
+/// Pages whose rows are still to come.
+type Pages = std::iter::Peekable<std::vec::IntoIter<PageId>>;
 
 impl Annotation<'_> {
-    /// The fields as the end of a JSON object that has others.
-    fn json(&self, prefix: String) -> Result<Vec<u8>> {
+    /// The values as JSON has them.
+    fn json(&self) -> Result<[String; 6]> {
         let id = serde_json::to_string(self.kept_id).map_err(|error| Error::internal(error.to_string()))?;
-        let values = [
+        Ok([
             id.clone(),
             self.cluster_size.to_string(),
             self.kept.to_string(),
             id,
             serde_json::Value::from(self.similarity).to_string(),
             format!("\"{}\"", self.kind),
-        ];
-        let fields = FIELDS.iter().zip(values).map(|(name, value)| format!(",\"{prefix}{name}\":{value}"));
-        Ok(fields.collect::<String>().into_bytes())
+        ])
     }
 
-    fn cells(&self) -> Vec<String> {
-        vec![
+    fn cells(&self) -> [String; 6] {
+        [
             self.kept_id.to_owned(),
             self.cluster_size.to_string(),
             self.kept.to_string(),
@@ -221,59 +243,25 @@ fn append_cells(record: &mut Vec<u8>, delimiter: u8, missing: usize, cells: &[St
     record.splice(end..end, added);
 }
 
-fn annotated_schema(schema: &Schema) -> Arc<Schema> {
-    let prefix = prefix_for(|name| schema.fields().iter().any(|field| field.name() == name));
-    let types =
-        [DataType::Utf8, DataType::UInt64, DataType::Boolean, DataType::Utf8, DataType::Float64, DataType::Utf8];
-    let added = FIELDS.iter().zip(types).map(|(name, of)| Arc::new(Field::new(format!("{prefix}{name}"), of, true)));
-    let fields: Vec<Arc<Field>> = schema.fields().iter().cloned().chain(added).collect();
-    Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
-}
-
-/// The added columns of some rows.
-#[derive(Default)]
-struct AddedColumns {
-    cluster: StringBuilder,
-    cluster_size: UInt64Builder,
-    kept: BooleanBuilder,
-    similarity: Float64Builder,
-    kind: StringBuilder,
-}
-
-impl AddedColumns {
-    fn push(&mut self, added: Option<&Annotation<'_>>) {
-        self.cluster.append_option(added.map(|added| added.kept_id));
-        self.cluster_size.append_option(added.map(|added| added.cluster_size));
-        self.kept.append_option(added.map(|added| added.kept));
-        self.similarity.append_option(added.map(|added| added.similarity));
-        self.kind.append_option(added.map(|added| added.kind));
+/// Puts other values into cells of a record that has them.
+fn replace_cells(record: &mut Vec<u8>, head: &TableHead, values: &[(usize, String)]) {
+    let stretches = head.stretches(record);
+    let mut replaced = Vec::with_capacity(record.len());
+    let mut copied = 0;
+    for (place, stretch) in stretches.into_iter().enumerate() {
+        if let Some((_, value)) = values.iter().find(|value| value.0 == place) {
+            replaced.extend_from_slice(&record[copied..stretch.start]);
+            csv_cell(&mut replaced, value, head.delimiter);
+            copied = stretch.end;
+        }
     }
-
-    fn finish(mut self) -> [ArrayRef; 6] {
-        // A group is named by its kept page.
-        let cluster: ArrayRef = Arc::new(self.cluster.finish());
-        [
-            Arc::clone(&cluster),
-            Arc::new(self.cluster_size.finish()),
-            Arc::new(self.kept.finish()),
-            cluster,
-            Arc::new(self.similarity.finish()),
-            Arc::new(self.kind.finish()),
-        ]
-    }
+    replaced.extend_from_slice(&record[copied..]);
+    *record = replaced;
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn names_that_are_taken_get_another_prefix() {
-        assert_eq!(prefix_for_object(b"{\"text\":\"the \\\"lookalike_kept\\\" field\"}\n"), "lookalike_");
-        assert_eq!(prefix_for_object(b"{\"text\":\"x\",\"lookalike_kept\":true}"), "lookalike_2_");
-        assert_eq!(prefix_for_object(b"{\"lookalike_kept\":1,\"lookalike_2_kind\":2}"), "lookalike_3_");
-        assert_eq!(prefix_for_object(b"{\"a\":{\"lookalike_kept\":1}}"), "lookalike_");
-    }
 
     #[test]
     fn cells_go_before_the_line_end_and_under_their_names() {
