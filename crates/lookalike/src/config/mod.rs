@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::method::Simhash;
 use crate::plan::decision::SHORT_STORY_WORDS;
 use crate::plan::{CorpusNeeds, CorpusStats, Decision, Plan};
+use crate::read::fields::FieldNames;
 use crate::read::{Corpus, Sources};
 use crate::sketcher::Sketcher;
 
@@ -181,6 +182,21 @@ impl Config {
     /// The pages of `sources`, read as the config says, with the field that the keep policy needs.
     pub(crate) fn corpus(&self, sources: impl Into<Sources>) -> Corpus {
         Corpus::new(sources, &self.read).ranked_by(self.groups.keep.rank_field())
+    }
+
+    /// Whether the field of a record with this name is read, as a whole or for a field inside it: for the id, the text,
+    /// the URL, the title, or what the keep policy ranks by.
+    ///
+    /// ```
+    /// let mut config = lookalike::Config::default();
+    /// assert!(config.reads_field("text") && !config.reads_field("embedding"));
+    /// config.read.fields.text = Some("doc.body".to_owned());
+    /// assert!(config.reads_field("doc") && !config.reads_field("text"));
+    /// ```
+    #[must_use]
+    pub fn reads_field(&self, name: &str) -> bool {
+        let names = FieldNames::new(&self.read.fields, self.groups.keep.rank_field());
+        names.top().iter().any(|&left| names.leads(left, name).is_some())
     }
 
     /// A hash of everything that decides the result.
