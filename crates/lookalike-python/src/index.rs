@@ -54,8 +54,14 @@ impl HammingIndex {
 
     /// Opens an index.
     #[staticmethod]
-    fn open(py: Python<'_>, directory: PathBuf, writable: bool, check: bool) -> PyResult<HammingIndex> {
-        let options = OpenOptions { write: writable, check, ..OpenOptions::default() };
+    fn open(
+        py: Python<'_>,
+        directory: PathBuf,
+        writable: bool,
+        check: bool,
+        skip_damaged: bool,
+    ) -> PyResult<HammingIndex> {
+        let options = OpenOptions { write: writable, check, skip_damaged, ..OpenOptions::default() };
         Ok(HammingIndex::new(py.detach(|| Index::open(&directory, options)).or_raise()?))
     }
 

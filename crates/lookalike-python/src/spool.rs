@@ -15,6 +15,7 @@ use arrow_array::{Array, ArrayRef, RecordBatch, UInt64Array};
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use lookalike::Config;
+use lookalike::config::Role;
 use pyo3::exceptions::PyUnicodeEncodeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyIterator, PyMapping, PyString};
@@ -123,8 +124,11 @@ pub(crate) fn spool_arrow(
     let field = reader.field();
     let mut file = match field.data_type() {
         DataType::Struct(fields) => {
-            let is_numbered = !has_id(&config, fields.iter().map(|field| field.name().as_str()))?;
-            let chosen = fields.iter().enumerate().filter(|(_, field)| is_whole || config.reads_field(field.name()));
+            let names: Vec<&str> = fields.iter().map(|field| field.name().as_str()).collect();
+            check_text(&config, &names)?;
+            let is_numbered = !has_id(&config, &names)?;
+            let is_read = |name: &str| is_whole || config.role_of(name).is_some();
+            let chosen = fields.iter().enumerate().filter(|(_, field)| is_read(field.name()));
             let (places, fields) = chosen.map(|(at, field)| (at, Arc::clone(field))).unzip();
             ArrowFile::create(path, fields, Some(places), is_numbered)?
         }
@@ -144,10 +148,25 @@ pub(crate) fn spool_arrow(
     file.finish()
 }
 
+/// Whether one of the columns has the texts.
+fn check_text(config: &Config, names: &[&str]) -> PyResult<()> {
+    if names.iter().any(|name| config.role_of(name) == Some(Role::Text)) {
+        return Ok(());
+    }
+    let columns = names.join(", ");
+    Err(match &config.read.fields.text {
+        Some(field) => {
+            InvalidSetting::new_err(format!("text_field={field:?}: the table has no such column; it has {columns}"))
+        }
+        None => InputError::new_err(format!(
+            "no column of the table is known to have the texts; it has {columns}; say which one it is with `text_field`"
+        )),
+    })
+}
+
 /// Whether rows bring their ids along.
-fn has_id<'a>(config: &Config, names: impl Iterator<Item = &'a str>) -> PyResult<bool> {
+fn has_id(config: &Config, names: &[&str]) -> PyResult<bool> {
     let wanted = config.read.fields.id.as_deref();
-    let names: Vec<&str> = names.collect();
     let leads_to = |field: &str| names.iter().any(|name| field == *name || field.starts_with(&format!("{name}.")));
     match wanted {
         Some(field) if !leads_to(field) => Err(InvalidSetting::new_err(format!(

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from lookalike import _lookalike
+from lookalike._errors import LookalikeError
 from lookalike._progress import Report, shown
 from lookalike._result import Result
 from lookalike._scratch import Scratch
@@ -139,8 +140,14 @@ def dedup(
         if not is_kept:
             settings["no_kept"] = True
         inputs = prepared(source, scratch.path, settings, is_whole=is_kept)
-        with shown(progress) as report:
-            _lookalike.dedup(inputs.paths, str(directory), method, settings, report)
+        try:
+            with shown(progress) as report:
+                _lookalike.dedup(inputs.paths, str(directory), method, settings, report)
+        except LookalikeError as error:
+            if inputs.rows is not None:
+                # Nobody but us knows of the file.
+                error.args = (str(error).replace(inputs.paths[0], "the source"),)
+            raise
         return Result._made(directory, scratch.keep(), inputs.rows)
 
 

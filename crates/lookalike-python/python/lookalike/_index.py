@@ -6,15 +6,17 @@ import os
 from collections.abc import Iterable
 from pathlib import Path
 from types import TracebackType
-from typing import Any, NamedTuple, TypeAlias
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from lookalike import _lookalike
 from lookalike._lookalike import Table
 from lookalike._scratch import Scratch
 from lookalike._sources import PathLike
+
+if TYPE_CHECKING:
+    # Only where it is needed: it takes longer to load than everything else, and the command line does without it.
+    import numpy
+    from numpy.typing import NDArray
 
 Fingerprints: TypeAlias = "NDArray[numpy.uint64] | Iterable[int]"
 
@@ -57,7 +59,7 @@ class HammingIndex:
     ) -> None:
         self._scratch = Scratch().keep() if path is None else None
         self._path = Path(os.fspath(path)) if path is not None else None
-        self._radius, self._force = radius, force
+        self._radius, self._force, self._is_written = radius, force, True
         self._index: _lookalike.HammingIndex | None = None
         if ids is not None:
             self._index = self._create(ids)
@@ -96,20 +98,23 @@ class HammingIndex:
         return index
 
     @classmethod
-    def open(cls, path: PathLike, *, writable: bool = False, check: bool = False) -> HammingIndex:
+    def open(
+        cls, path: PathLike, *, writable: bool = False, check: bool = False, skip_damaged: bool = False
+    ) -> HammingIndex:
         """The index in a directory, made by Python or by the command line.
 
         Args:
             path: The directory.
             writable: Rows are to be added. No other process can write meanwhile.
             check: Check all checksums now, not when a part is first read.
+            skip_damaged: Leave out parts that cannot be used.
 
         Raises:
             CorruptFile: It is damaged, or was written by a version that is not known.
         """
         index = cls.__new__(cls)
-        index._scratch, index._path = None, Path(os.fspath(path))
-        index._index = _lookalike.HammingIndex.open(str(index._path), writable, check)
+        index._scratch, index._path, index._is_written = None, Path(os.fspath(path)), writable
+        index._index = _lookalike.HammingIndex.open(str(index._path), writable, check, skip_damaged)
         return index
 
     def add(self, fingerprints: Fingerprints, ids: Iterable[str] | Iterable[int] | None = None) -> None:
@@ -117,11 +122,10 @@ class HammingIndex:
 
         Rows can be queried at once; :meth:`flush` writes those that are only in memory.
         """
-        if ids is not None:
-            ids = list(ids)
-            if self._index is None:
-                self._index = self._create("text" if ids and isinstance(ids[0], str) else "number")
-        self._opened.add(fingerprints, ids)
+        given: list[object] | None = None if ids is None else list(ids)
+        if given and self._index is None:
+            self._index = self._create("text" if isinstance(given[0], str) else "number")
+        self._opened.add(fingerprints, given)
 
     def query(self, fingerprint: int, radius: int | None = None, limit: int = 10) -> list[Match]:
         """The rows near a fingerprint, the nearest first, at most ``limit``."""
@@ -148,6 +152,8 @@ class HammingIndex:
     def close(self) -> None:
         """Writes what is only in memory, unless the index was opened for reading, and releases the directory."""
         if self._index is not None:
+            if self._is_written and self._scratch is None:
+                self._index.flush()
             self._index.close()
         if self._scratch is not None:
             self._scratch.delete()
@@ -174,4 +180,6 @@ class HammingIndex:
         self.close()
 
     def __repr__(self) -> str:
+        if self._index is None:
+            return f"<lookalike.HammingIndex: empty, radius {self._radius}>"
         return f"<lookalike.HammingIndex: {len(self):,} rows, radius {self.radius}, in {self.directory}>"

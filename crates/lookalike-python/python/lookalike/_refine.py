@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
 from lookalike._record import Record
 from lookalike._sources import _encoder
+
+if TYPE_CHECKING:
+    # Only where it is needed: it takes longer to load than everything else, and the command line does without it.
+    import numpy
+    from numpy.typing import NDArray
 
 
 class Folded(Record):
@@ -23,6 +25,8 @@ class Folded(Record):
 
     def keep_mask(self) -> NDArray[numpy.bool_]:
         """Which results stay: one value for each."""
+        import numpy
+
         mask = numpy.zeros(self.results, dtype=bool)
         mask[self.best()] = True
         return mask

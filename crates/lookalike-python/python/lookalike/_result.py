@@ -6,10 +6,7 @@ import html
 import os
 from functools import cached_property
 from pathlib import Path
-from typing import Any
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
 from lookalike._compare import Comparison
@@ -19,6 +16,11 @@ from lookalike._progress import Report, shown
 from lookalike._record import Record
 from lookalike._scratch import Scratch
 from lookalike._sources import PathLike
+
+if TYPE_CHECKING:
+    # Only where it is needed: it takes longer to load than everything else, and the command line does without it.
+    import numpy
+    from numpy.typing import NDArray
 
 # Groups that a notebook shows.
 _SHOWN_GROUPS = 10
@@ -67,7 +69,7 @@ class Result:
     @cached_property
     def summary(self) -> Record:
         """The counts and settings: ``pages``, ``kept``, ``dropped``, ``clusters``, ``pairs``, ``skipped``, …"""
-        return Record.from_json((self.directory / "summary.json").read_text(encoding="utf-8"))
+        return Record(Record.from_json((self.directory / "summary.json").read_text(encoding="utf-8")))
 
     @cached_property
     def clusters(self) -> Table:
@@ -122,8 +124,8 @@ class Result:
         >>> result = lookalike.dedup([story, story + "Photo: a reader."])
         >>> result.explain(1).evidence.needed
         '≥ 0.7'
-        >>> result.explain(0, 1).difference
-        'words were added'
+        >>> [decision.method for decision in result.explain(0, 1).methods if decision.near_duplicate]
+        ['minhash', ...]
 
         Returns:
             A :class:`Record` with ``reason``, ``kept_page``, ``similarity``, ``evidence`` and ``group``; of two documents a

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, TypeAlias
-
-import numpy
-from numpy.typing import NDArray
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from lookalike import _lookalike
+from lookalike._errors import InvalidSetting
 from lookalike._sources import ArrowStream
 
+if TYPE_CHECKING:
+    # Only where it is needed: it takes longer to load than everything else, and the command line does without it.
+    import numpy
+    from numpy.typing import NDArray
+
 Texts: TypeAlias = "Iterable[str] | ArrowStream"
+
+_MOST_BANDS = 256
 
 
 class Sketcher:
@@ -81,7 +86,12 @@ class MinHash(Sketcher):
         threads: int | None = None,
         **parameters: Any,
     ) -> None:
-        super().__init__("minhash", threads=threads, bands=num_perm, rows=1, ngram=ngram, seed=seed, **parameters)
+        # Bands decide nothing about a sketch but its length.
+        rows = next((rows for rows in (1, 2, 4, 8) if num_perm % rows == 0 and num_perm // rows <= _MOST_BANDS), None)
+        if rows is None or num_perm < 1:
+            raise InvalidSetting(f"num_perm={num_perm}: must be between 1 and 256, or a multiple of 2, 4 or 8 up to 1024")
+        bands = num_perm // rows
+        super().__init__("minhash", threads=threads, bands=bands, rows=rows, ngram=ngram, seed=seed, **parameters)
 
     @property
     def num_perm(self) -> int:
@@ -99,6 +109,8 @@ class MinHash(Sketcher):
     @staticmethod
     def similarity(a: NDArray[numpy.uint32], b: NDArray[numpy.uint32]) -> Any:
         """The estimated Jaccard similarity of two sketches, or of arrays of them, row by row."""
+        import numpy
+
         share = numpy.mean(numpy.asarray(a) == numpy.asarray(b), axis=-1)
         return float(share) if share.ndim == 0 else share
 
@@ -128,11 +140,13 @@ class SimHash(Sketcher):
 
     def sketch(self, text: str) -> int:
         """The fingerprint of a text."""
-        low, high = self._sketcher.sketch(text)[:2].tolist()
-        return high << 32 | low
+        low, high = self._sketcher.sketch(text)[:2]
+        return int(high) << 32 | int(low)
 
     def sketch_all(self, texts: Texts) -> NDArray[numpy.uint64]:
         """The fingerprints of texts."""
+        import numpy
+
         halves = self._sketcher.sketch_all(texts).astype(numpy.uint64)
         return halves[:, 1] << numpy.uint64(32) | halves[:, 0]
 
@@ -141,6 +155,8 @@ class SimHash(Sketcher):
         """The number of differing bits of two fingerprints, or of arrays of them."""
         if isinstance(a, int) and isinstance(b, int):
             return (a ^ b).bit_count()
+        import numpy
+
         differing = numpy.asarray(a, dtype=numpy.uint64) ^ numpy.asarray(b, dtype=numpy.uint64)
         differing = numpy.ascontiguousarray(differing)
         bits = numpy.unpackbits(differing.reshape(-1, 1).view(numpy.uint8), axis=1).sum(axis=1)

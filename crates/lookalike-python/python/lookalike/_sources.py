@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterable, Mapping
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias, TypeGuard
 
 from lookalike import _lookalike
 from lookalike._errors import InputError
@@ -56,15 +56,21 @@ def prepared(source: Source, directory: Path, settings: Mapping[str, Any], is_wh
     else:
         raise InputError("the source is empty: there is nothing to compare")
     if isinstance(first, os.PathLike):
-        return Input([os.fspath(first), *(os.fspath(path) for path in items)], None)
+        return Input([os.fspath(path) for path in chain([first], items) if _is_path(path)], None)
     if isinstance(first, str) and _is_file(first):
         message = (
             f"{first!r} is a file, and a list of strings is a list of texts; to read files, give paths: "
             "[pathlib.Path(name) for name in names]"
         )
         raise InputError(message)
-    path, rows = _lookalike.spool_items(chain([first], items), directory, settings.get("id_field"), _encode)
-    return Input([str(path)], rows)
+    file, rows = _lookalike.spool_items(chain([first], items), directory, settings.get("id_field"), _encode)
+    return Input([str(file)], rows)
+
+
+def _is_path(item: object) -> TypeGuard[PathLike]:
+    if isinstance(item, (str, os.PathLike)):
+        return True
+    raise InputError(f"a path of the type {type(item).__name__} among paths; all must be strings or paths")
 
 
 def _is_file(text: str) -> bool:

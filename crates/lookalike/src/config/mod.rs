@@ -15,7 +15,7 @@ pub use crate::error::name_settings;
 pub use crate::method::Method;
 pub use crate::names::Named;
 pub use crate::plan::{Guess, Matching, MatchingOrder, PairConfig, SetMeasure, Weights, Within};
-pub use crate::read::fields::{Fields, ReadAs};
+pub use crate::read::fields::{Fields, ReadAs, Role};
 pub use crate::read::{CaptureFilter, ChosenCaptures, Format, MimeTypes, ReadConfig, Statuses};
 pub use crate::size::{format_bytes, parse_bytes};
 pub use crate::text::site::SiteRule;
@@ -184,19 +184,21 @@ impl Config {
         Corpus::new(sources, &self.read).ranked_by(self.groups.keep.rank_field())
     }
 
-    /// Whether the field of a record with this name is read, as a whole or for a field inside it: for the id, the text,
-    /// the URL, the title, or what the keep policy ranks by.
+    /// What the field of a record with this name may be read for, as a whole or for a field inside it; nothing if it is
+    /// not looked at.
     ///
     /// ```
-    /// let mut config = lookalike::Config::default();
-    /// assert!(config.reads_field("text") && !config.reads_field("embedding"));
+    /// use lookalike::Config;
+    /// use lookalike::config::Role;
+    ///
+    /// let mut config = Config::default();
+    /// assert_eq!([config.role_of("text"), config.role_of("embedding")], [Some(Role::Text), None]);
     /// config.read.fields.text = Some("doc.body".to_owned());
-    /// assert!(config.reads_field("doc") && !config.reads_field("text"));
+    /// assert_eq!([config.role_of("text"), config.role_of("doc")], [None, Some(Role::Text)]);
     /// ```
     #[must_use]
-    pub fn reads_field(&self, name: &str) -> bool {
-        let names = FieldNames::new(&self.read.fields, self.groups.keep.rank_field());
-        names.top().iter().any(|&left| names.leads(left, name).is_some())
+    pub fn role_of(&self, field: &str) -> Option<Role> {
+        FieldNames::new(&self.read.fields, self.groups.keep.rank_field()).role_of(field)
     }
 
     /// A hash of everything that decides the result.
