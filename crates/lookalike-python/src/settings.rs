@@ -53,7 +53,7 @@ impl Given<'_> {
     }
 
     fn flag(&self) -> PyResult<bool> {
-        self.value.cast::<PyBool>().map(|flag| flag.is_true()).map_err(|_| self.wrong("True or False"))
+        self.value.cast::<PyBool>().map(PyBoolMethods::is_true).map_err(|_| self.wrong("True or False"))
     }
 
     fn number<T>(&self, expected: &str) -> PyResult<T>

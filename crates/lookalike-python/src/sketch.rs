@@ -146,23 +146,21 @@ fn for_each_chunk(source: &Bound<'_, PyAny>, visit: &mut dyn FnMut(&[&str]) -> P
         while let Some(array) = source.py().detach(|| reader.next()) {
             let array: ArrayRef = array.map_err(|error| broken(&error))?;
             for chunk in texts(&array, &field)?.chunks(CHUNK) {
-                let chunk: Option<Vec<&str>> = chunk.iter().copied().collect();
-                let chunk = chunk.ok_or_else(|| null_text(row))?;
-                visit(&chunk)?;
+                let texts = chunk.iter().enumerate().map(|(at, text)| text.ok_or_else(|| null_text(row + at)));
+                visit(&texts.collect::<PyResult<Vec<&str>>>()?)?;
                 row += chunk.len();
             }
         }
         return Ok(());
     }
     let mut chunk: Vec<PyBackedStr> = Vec::new();
-    let mut row = 0;
     let mut flush = |chunk: &mut Vec<PyBackedStr>| {
         let texts: Vec<&str> = chunk.iter().map(AsRef::as_ref).collect();
         visit(&texts)?;
         chunk.clear();
         Ok::<(), PyErr>(())
     };
-    for item in source.try_iter()? {
+    for (row, item) in source.try_iter()?.enumerate() {
         let item = item?;
         if item.is_none() {
             return Err(null_text(row));
@@ -171,7 +169,6 @@ fn for_each_chunk(source: &Bound<'_, PyAny>, visit: &mut dyn FnMut(&[&str]) -> P
             let name = item.get_type().name().map_or_else(|_| "?".to_owned(), |name| name.to_string());
             InputError::new_err(format!("text {row} is of the type {name}, and must be a string"))
         })?);
-        row += 1;
         if chunk.len() == CHUNK {
             flush(&mut chunk)?;
         }
@@ -180,5 +177,5 @@ fn for_each_chunk(source: &Bound<'_, PyAny>, visit: &mut dyn FnMut(&[&str]) -> P
 }
 
 fn null_text(row: usize) -> PyErr {
-    InputError::new_err(format!("the text at {row} or soon after it is null; drop nulls, or fill them with \"\""))
+    InputError::new_err(format!("text {row} is null; drop nulls, or fill them with \"\""))
 }

@@ -324,9 +324,9 @@ impl<'py> Records<'py> {
         for (number, item) in items.enumerate() {
             let item = item?;
             if item.is_none() {
-                self.push_null()?
+                self.push_null()?;
             } else {
-                self.push(&item)?
+                self.push(&item)?;
             }
             check_signals(py, number)?;
         }

@@ -248,7 +248,8 @@ def test_an_index_that_is_not_there_read_only_or_closed(tmp_path):
 
 def test_sketches_of_what_is_no_text():
     minhash = lookalike.MinHash()
-    error_of(lookalike.InputError, lambda: minhash.sketch_all(["a", None]), "null")
+    for source in [["a", None], pyarrow.array(["a", None])]:
+        error_of(lookalike.InputError, lambda: minhash.sketch_all(source), "text 1 is null")
     error_of(lookalike.InputError, lambda: minhash.sketch_all(["a", 7]), "text 1", "int")
     error_of(lookalike.InputError, lambda: minhash.sketch_all("a single text"), "sketch(text)")
     error_of(lookalike.InputError, lambda: minhash.sketch_all(pyarrow.array([1])), "Int64")
