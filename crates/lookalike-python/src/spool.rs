@@ -24,10 +24,12 @@ use crate::arrow::{arrays, broken, not_text};
 use crate::errors::{InputError, InvalidSetting, StorageError};
 use crate::settings::{given, set_config};
 
-/// Rows of a batch: few enough to be read in pieces, many enough that what is said of each batch does not count.
+/// Most rows of a batch: many enough that what is said of each batch does not count.
 const BATCH_ROWS: usize = 4096;
+/// About the most bytes of a batch, which is read as a whole.
+const BATCH_BYTES: usize = 64 << 20;
 /// Texts of an iterable that are gathered before they are written.
-const BATCH_TEXTS: usize = 1024;
+const BATCH_TEXTS: u64 = 1024;
 /// Items between two looks for Ctrl-C.
 const SIGNAL_ITEMS: usize = 256;
 /// The column of texts that come without a table.
@@ -73,8 +75,9 @@ impl ArrowFile {
 
     /// Writes the rows of an array: of a structure its columns, of anything else the array itself.
     fn push(&mut self, array: &ArrayRef) -> Result<(), ArrowError> {
-        for from in (0..array.len()).step_by(BATCH_ROWS) {
-            let rows = array.slice(from, BATCH_ROWS.min(array.len() - from));
+        let most = (BATCH_BYTES / (bytes_of(array) / array.len().max(1)).max(1)).clamp(1, BATCH_ROWS);
+        for from in (0..array.len()).step_by(most) {
+            let rows = array.slice(from, most.min(array.len() - from));
             let mut columns: Vec<ArrayRef> = match (&self.columns, rows.as_struct_opt()) {
                 (Some(chosen), Some(table)) => chosen.iter().map(|&at| compact(table.column(at))).collect(),
                 _ => vec![compact(&rows)],
@@ -93,6 +96,16 @@ impl ArrowFile {
         let done = self.writer.finish().and_then(|()| Ok(self.writer.get_mut().flush()?));
         done.map_err(|error| unwritten(&self.path, &error))?;
         Ok(self.rows)
+    }
+}
+
+/// About the bytes of an array, without what it was cut from.
+fn bytes_of(array: &ArrayRef) -> usize {
+    match array.data_type() {
+        DataType::Utf8View => array.as_string_view().total_buffer_bytes_used(),
+        DataType::BinaryView => array.as_binary_view().total_buffer_bytes_used(),
+        DataType::Struct(_) => array.as_struct().columns().iter().map(bytes_of).sum(),
+        _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_buffer_memory_size()),
     }
 }
 
@@ -252,7 +265,8 @@ impl Texts {
     fn push(&mut self, text: Option<&str>) -> PyResult<()> {
         self.waiting.append_option(text);
         self.count += 1;
-        if self.count.is_multiple_of(BATCH_TEXTS as u64) { self.write() } else { Ok(()) }
+        let is_full = self.count.is_multiple_of(BATCH_TEXTS) || self.waiting.values_slice().len() > BATCH_BYTES;
+        if is_full { self.write() } else { Ok(()) }
     }
 
     fn push_all(&mut self, py: Python<'_>, items: Bound<'_, PyIterator>) -> PyResult<()> {
