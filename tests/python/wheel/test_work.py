@@ -150,6 +150,8 @@ def test_what_notebooks_show(texts):
     assert "<td>33</td>" in shown and str(result.report) in shown
     assert result.report.exists()
     assert repr(result).startswith("<lookalike.Result: 33 documents, ")
+    many = lookalike.dedup([{"id": f"<{at}>", "text": texts[0]} for at in range(25)])
+    assert "<td>&lt;0&gt;</td><td>25</td><td>1.0000</td>" in many._repr_html_()
     assert "pages" in dir(result.summary)
     with pytest.raises(AttributeError, match="it has "):
         result.summary.nothing_of_this_name

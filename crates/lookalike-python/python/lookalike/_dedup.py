@@ -96,7 +96,7 @@ def dedup(
         against: Drop what another corpus already has: a result, files of pages, or an index.
         prefer: Patterns of files whose pages stay before all others.
         within: Compare only pages of the same language or site.
-        site: What a site is: paper or suffix.
+        site: What a site is: paper (the host without its first label) or registrable (by the public suffix list).
         length_ratio: Compare only documents of similar length: shorter / longer at least this.
         min_tokens: Documents with fewer words match only as exact copies.
         mask: ``"volatile"`` leaves out dates, times, counters and session ids.

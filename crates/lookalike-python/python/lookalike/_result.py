@@ -186,7 +186,10 @@ class Result:
         }
         heads = "".join(f"<th>{name}</th>" for name in counts)
         cells = "".join(f"<td>{count:,}</td>" for count in counts.values())
-        groups = summary.get("largest_clusters", [])[:_SHOWN_GROUPS]
-        rows = "".join(f"<tr><td>{html.escape(str(group['id']))}</td><td>{group['pages']:,}</td></tr>" for group in groups)
-        largest = f"<table><tr><th>largest groups</th><th>documents</th></tr>{rows}</table>" if rows else ""
+        rows = "".join(
+            f"<tr><td>{html.escape(group.cluster)}</td><td>{group.size:,}</td><td>{group.weakest_similarity:.4f}</td></tr>"
+            for group in summary.large_clusters[:_SHOWN_GROUPS]
+        )
+        titles = "<tr><th>unusually large group</th><th>documents</th><th>least similarity</th></tr>"
+        largest = f"<table>{titles}{rows}</table>" if rows else ""
         return f"<table><tr>{heads}</tr><tr>{cells}</tr></table>{largest}<p>{html.escape(str(self.report))}</p>"
