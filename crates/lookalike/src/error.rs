@@ -149,6 +149,9 @@ pub enum Error {
         /// Why not.
         reason: String,
     },
+    /// The run was stopped by its [`Observer`](crate::Observer).
+    #[error("the run was cancelled")]
+    Cancelled,
     /// More is waiting to be stored than can wait.
     #[error("too many pages are waiting to be stored; try again in a moment")]
     Overloaded,

@@ -1,6 +1,6 @@
 //! What a run reports to whoever watches it. The library itself never prints.
 
-use crate::error::SkippedRecord;
+use crate::error::{Error, Result, SkippedRecord};
 
 /// The stages of a run, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,6 +64,37 @@ pub trait Observer: Sync {
     fn finish(&self, stage: Stage) {
         let _ = stage;
     }
+    /// Whether the run is to stop. It is asked often, between batches of pages and between stages; the run then ends
+    /// with [`Error::Cancelled`](crate::Error::Cancelled).
+    ///
+    /// ```
+    /// # let directory = tempfile::tempdir().unwrap();
+    /// # let at = |name: &str| directory.path().join(name).to_string_lossy().into_owned();
+    /// use std::sync::atomic::{AtomicBool, Ordering};
+    ///
+    /// use lookalike::{Config, Error, Observer, RunOptions};
+    ///
+    /// struct Switch(AtomicBool);
+    ///
+    /// impl Observer for Switch {
+    ///     fn is_cancelled(&self) -> bool {
+    ///         self.0.load(Ordering::Relaxed)
+    ///     }
+    /// }
+    ///
+    /// std::fs::write(at("pages.jsonl"), r#"{"text": "Once upon a time"}"#).unwrap();
+    /// let switch = Switch(AtomicBool::new(true));
+    /// let ended = lookalike::dedup(&Config::default(), &RunOptions::new([at("pages.jsonl")], at("out")), &switch);
+    /// assert!(matches!(ended, Err(Error::Cancelled)));
+    /// ```
+    fn is_cancelled(&self) -> bool {
+        false
+    }
+}
+
+/// Fails if the run is to stop.
+pub(crate) fn check_cancelled(observer: &dyn Observer) -> Result<()> {
+    if observer.is_cancelled() { Err(Error::Cancelled) } else { Ok(()) }
 }
 
 /// Watches nothing.

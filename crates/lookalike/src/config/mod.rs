@@ -15,7 +15,7 @@ pub use crate::error::name_settings;
 pub use crate::method::Method;
 pub use crate::names::Named;
 pub use crate::plan::{Guess, Matching, MatchingOrder, PairConfig, SetMeasure, Weights, Within};
-pub use crate::read::fields::{Fields, ReadAs};
+pub use crate::read::fields::{Fields, ReadAs, Role};
 pub use crate::read::{CaptureFilter, ChosenCaptures, Format, MimeTypes, ReadConfig, Statuses};
 pub use crate::size::{format_bytes, parse_bytes};
 pub use crate::text::site::SiteRule;
@@ -27,6 +27,7 @@ use crate::error::{Error, Result};
 use crate::method::Simhash;
 use crate::plan::decision::SHORT_STORY_WORDS;
 use crate::plan::{CorpusNeeds, CorpusStats, Decision, Plan};
+use crate::read::fields::FieldNames;
 use crate::read::{Corpus, Sources};
 use crate::sketcher::Sketcher;
 
@@ -181,6 +182,23 @@ impl Config {
     /// The pages of `sources`, read as the config says, with the field that the keep policy needs.
     pub(crate) fn corpus(&self, sources: impl Into<Sources>) -> Corpus {
         Corpus::new(sources, &self.read).ranked_by(self.groups.keep.rank_field())
+    }
+
+    /// What the field of a record with this name may be read for, as a whole or for a field inside it; nothing if it is
+    /// not looked at.
+    ///
+    /// ```
+    /// use lookalike::Config;
+    /// use lookalike::config::Role;
+    ///
+    /// let mut config = Config::default();
+    /// assert_eq!([config.role_of("text"), config.role_of("embedding")], [Some(Role::Text), None]);
+    /// config.read.fields.text = Some("doc.body".to_owned());
+    /// assert_eq!([config.role_of("text"), config.role_of("doc")], [None, Some(Role::Text)]);
+    /// ```
+    #[must_use]
+    pub fn role_of(&self, field: &str) -> Option<Role> {
+        FieldNames::new(&self.read.fields, self.groups.keep.rank_field()).role_of(field)
     }
 
     /// A hash of everything that decides the result.

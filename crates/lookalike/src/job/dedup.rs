@@ -25,7 +25,7 @@ use crate::corpus_stats;
 use crate::error::{Error, Result, SkippedRecord};
 use crate::files;
 use crate::job::RunOptions;
-use crate::observe::{Observer, Stage};
+use crate::observe::{Observer, Stage, check_cancelled};
 use crate::plan::Plan;
 use crate::read::{Corpus, STDIN};
 use crate::report::run::{Resources, StageUse};
@@ -230,6 +230,7 @@ impl Run<'_> {
         total: u64,
         work: impl FnOnce(&mut Self) -> Result<T>,
     ) -> Result<T> {
+        check_cancelled(self.observer)?;
         self.observer.start(stage, total);
         let started = Instant::now();
         let result = work(self)?;

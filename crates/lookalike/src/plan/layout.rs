@@ -5,6 +5,8 @@
 //! every candidate pair that verification will reject. How many of those there are depends on the
 //! corpus; the stated model is that pairs thin out exponentially with similarity.
 
+use std::sync::{Mutex, PoisonError};
+
 use crate::sketch::supershingle::Bands;
 
 /// Most min-values a layout may use.
@@ -51,9 +53,27 @@ impl Layout {
     }
 }
 
+/// The layouts that were chosen last, by the bits of threshold and recall: a choice takes some milliseconds, and plans are
+/// made again and again.
+static CHOSEN: Mutex<Vec<([u64; 2], Layout)>> = Mutex::new(Vec::new());
+const REMEMBERED: usize = 16;
+
 /// The cheapest layout that reaches `recall` at `threshold`; the one of highest recall if none does.
 #[must_use]
 pub fn choose(threshold: f64, recall: f64) -> Layout {
+    let key = [threshold.to_bits(), recall.to_bits()];
+    let chosen = || CHOSEN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, layout)) = chosen().iter().find(|(known, _)| *known == key) {
+        return *layout;
+    }
+    let layout = search(threshold, recall);
+    let mut chosen = chosen();
+    chosen.truncate(REMEMBERED - 1);
+    chosen.insert(0, (key, layout));
+    layout
+}
+
+fn search(threshold: f64, recall: f64) -> Layout {
     let all = (1..=MOST_FUNCTIONS)
         .flat_map(|rows| (1..=MOST_FUNCTIONS / rows).map(move |bands| Layout::new(Bands { bands, rows }, threshold)));
     let mut best: Option<Layout> = None;

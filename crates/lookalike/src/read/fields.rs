@@ -194,6 +194,12 @@ impl FieldNames {
         Some(Leads::Below(NameLeft { name: left.name, from: path.len() - below.len() }))
     }
 
+    /// What a field is looked at for, or for a field inside it.
+    pub(crate) fn role_of(&self, field: &str) -> Option<Role> {
+        let name = self.top.iter().find(|&&left| self.leads(left, field).is_some())?;
+        self.slots.get(self.names[name.name].slot).copied()
+    }
+
     /// The names tried for `role`, for messages.
     #[must_use]
     pub fn tried(&self, role: Role) -> String {

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 
 use crate::error::{Result, SkippedRecord};
-use crate::observe::{Observer, Silent};
+use crate::observe::{Observer, Silent, check_cancelled};
 use crate::page::{PageId, RawPage};
 use crate::parallel::{Event, in_lanes, in_order};
 use crate::read::{Batch, Corpus, NotAPage, Record, Unit, UnitEnd, Wanted};
@@ -150,7 +150,7 @@ impl<'c> Scan<'c> {
                 let pages = counts.pages;
                 scanned.add(counts, self.reports_skipped.then_some(self.observer));
                 let flow = collect(result)?;
-                progress.advance(bytes, pages);
+                progress.advance(bytes, pages)?;
                 Ok(flow)
             },
         )?;
@@ -182,7 +182,7 @@ impl<'c> Scan<'c> {
                 match event {
                     Event::Result(unit, (result, counts)) => {
                         collect(Event::Result(unit, result))?;
-                        progress.advance(None, counts.pages);
+                        progress.advance(None, counts.pages)?;
                     }
                     Event::End(unit, end) => collect(Event::End(unit, end))?,
                 }
@@ -311,11 +311,12 @@ impl<'c> Progress<'c> {
         Progress { corpus: scan.corpus, observer: scan.observer, bytes_seen: scan.corpus.bytes_read() }
     }
 
-    /// By so many bytes, or by what has been taken from disk in the meantime.
-    fn advance(&mut self, bytes: Option<u64>, pages: u64) {
+    /// By so many bytes, or by what has been taken from disk in the meantime. Fails if the pass is to stop.
+    fn advance(&mut self, bytes: Option<u64>, pages: u64) -> Result<()> {
         let bytes_read = self.corpus.bytes_read();
         self.observer.advance(bytes.unwrap_or(bytes_read - self.bytes_seen), pages);
         self.bytes_seen = bytes_read;
+        check_cancelled(self.observer)
     }
 }
 

@@ -24,7 +24,7 @@ use std::path::Path;
 pub(crate) use records::has_copies;
 
 use crate::error::{Error, Result};
-use crate::observe::Observer;
+use crate::observe::{Observer, check_cancelled};
 use crate::report::summary::Summary;
 use crate::report::{Findings, OutputOptions, files};
 
@@ -88,7 +88,10 @@ pub(crate) fn result_files() -> Vec<&'static str> {
 /// Writes all outputs into `directory`.
 pub(super) fn write(findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
     let applying = SINKS.iter().filter(|sink| sink.applies(findings, context.options));
-    { applying }.try_for_each(|sink| sink.write(findings, directory, context))
+    { applying }.try_for_each(|sink| {
+        check_cancelled(context.observer)?;
+        sink.write(findings, directory, context)
+    })
 }
 
 /// Writes what depends on clusters into `directory`, and copies everything else from the result in `earlier`.

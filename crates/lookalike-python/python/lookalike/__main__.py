@@ -1,0 +1,7 @@
+"""``python -m lookalike``: the command line."""
+
+import sys
+
+from lookalike._cli import main
+
+sys.exit(main())
