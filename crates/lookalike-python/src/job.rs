@@ -25,32 +25,44 @@ const GRACE: Duration = Duration::from_millis(700);
 #[derive(Default)]
 struct Watch {
     is_cancelled: AtomicBool,
-    progress: Mutex<Progress>,
+    stages: Mutex<Vec<Progress>>,
 }
 
-#[derive(Default, Clone, Copy, PartialEq)]
+/// How far a stage is.
+#[derive(Clone, Copy, PartialEq)]
 struct Progress {
-    stage: Option<Stage>,
+    stage: Stage,
     done: u64,
     total: u64,
     pages: u64,
 }
 
 impl Watch {
-    fn progress(&self) -> MutexGuard<'_, Progress> {
-        self.progress.lock().unwrap_or_else(PoisonError::into_inner)
+    /// The stages that have not been shown to their end, the current one last.
+    fn stages(&self) -> MutexGuard<'_, Vec<Progress>> {
+        self.stages.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Stages that are over, which are taken, and the current one, which stays.
+    fn take_stages(&self) -> Vec<Progress> {
+        let mut stages = self.stages();
+        let taken = stages.clone();
+        let over = stages.len().saturating_sub(1);
+        stages.drain(..over);
+        taken
     }
 }
 
 impl Observer for Watch {
     fn start(&self, stage: Stage, total: u64) {
-        *self.progress() = Progress { stage: Some(stage), total, ..Progress::default() };
+        self.stages().push(Progress { stage, done: 0, total, pages: 0 });
     }
 
     fn advance(&self, done: u64, pages: u64) {
-        let mut progress = self.progress();
-        progress.done += done;
-        progress.pages += pages;
+        if let Some(current) = self.stages().last_mut() {
+            current.done += done;
+            current.pages += pages;
+        }
     }
 
     fn is_cancelled(&self) -> bool {
@@ -74,20 +86,24 @@ fn watched<T: Send + 'static>(
     })?;
     let receiver = Mutex::new(receiver);
     let mut stopped: Option<(PyErr, Instant)> = None;
-    let mut shown = Progress::default();
+    let mut shown = None;
     loop {
         let received = py.detach(|| receiver.lock().unwrap_or_else(PoisonError::into_inner).recv_timeout(POLL));
         match (received, stopped.take()) {
             (Ok(_) | Err(RecvTimeoutError::Disconnected), Some((error, _))) => return Err(error),
-            (Ok(result), None) => return result.map_err(|error| exception(&error)),
+            (Ok(result), None) => {
+                // Stages may come and go between two looks.
+                show(progress.as_ref(), &mut shown, watch.take_stages())?;
+                return result.map_err(|error| exception(&error));
+            }
             (Err(RecvTimeoutError::Disconnected), None) => {
                 return Err(InternalError::new_err("the run panicked; this is a bug in lookalike, please report it"));
             }
             (Err(RecvTimeoutError::Timeout), Some((error, since))) if since.elapsed() > GRACE => return Err(error),
             (Err(RecvTimeoutError::Timeout), Some(waiting)) => stopped = Some(waiting),
             (Err(RecvTimeoutError::Timeout), None) => {
-                let now = *watch.progress();
-                if let Err(error) = py.check_signals().and_then(|()| show(progress.as_ref(), &mut shown, now)) {
+                let stages = watch.take_stages();
+                if let Err(error) = py.check_signals().and_then(|()| show(progress.as_ref(), &mut shown, stages)) {
                     watch.is_cancelled.store(true, Ordering::Relaxed);
                     stopped = Some((error, Instant::now()));
                 }
@@ -96,10 +112,16 @@ fn watched<T: Send + 'static>(
     }
 }
 
-fn show(progress: Option<&Bound<'_, PyAny>>, shown: &mut Progress, now: Progress) -> PyResult<()> {
-    let (Some(progress), Some(stage), true) = (progress, now.stage, *shown != now) else { return Ok(()) };
-    *shown = now;
-    progress.call1((stage.name(), now.done, now.total, now.pages)).map(drop)
+/// Calls `progress` with every stage that is not as it was shown last.
+fn show(progress: Option<&Bound<'_, PyAny>>, shown: &mut Option<Progress>, stages: Vec<Progress>) -> PyResult<()> {
+    let Some(progress) = progress else { return Ok(()) };
+    for now in stages {
+        if *shown != Some(now) {
+            *shown = Some(now);
+            progress.call1((now.stage.name(), now.done, now.total, now.pages))?;
+        }
+    }
+    Ok(())
 }
 
 /// What a run leaves behind, as JSON: `summary.json`.
