@@ -215,7 +215,11 @@ def test_tags_survive_a_kill_and_another_run(result):
     with viewing(result) as bench:
         assert {row["id"]: row["Relevance:Ann"] for row in tags_of(bench)} == before
         assert bench.stop() == 0
-    lookalike("dedup", ROOT / "examples/newsroom", "--output", result, "--keep", "longest", "--threshold", "0.9", "--replace", "--quiet")
+    again = ["dedup", ROOT / "examples/newsroom", "--output", result, "--keep", "longest", "--threshold", "0.9", "--replace", "--quiet"]
+    with viewing(result) as bench:
+        assert "made again" not in bench.get("/clusters")
+        lookalike(*again)
+        assert "The result was made again" in bench.get("/clusters")
     with viewing(result) as bench:
         assert {row["id"]: row["Relevance:Ann"] for row in tags_of(bench)} == before
         tagged = set(clusters_of(bench, "/clusters?tag=1&least=1"))

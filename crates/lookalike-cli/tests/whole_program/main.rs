@@ -8,6 +8,7 @@ mod common;
 mod compare;
 mod crawl;
 mod crawl_damage;
+mod decisions;
 mod dedup;
 mod evaluate;
 mod formats;

@@ -13,10 +13,10 @@ use lookalike::result::{for_each_capture, for_each_page, for_each_page_fate, for
 use rusqlite::{Connection, params};
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
-use super::failure::Outcome;
+use super::failure::{Failure, Outcome};
 
 /// The version of the layout; another one is made anew.
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 const SCHEMA: &str = "
 CREATE TABLE page (
@@ -43,11 +43,6 @@ CREATE VIRTUAL TABLE single_names USING fts5 (names, content='', detail=full, to
 const INDEXES: &str = "
 CREATE INDEX page_by_grp ON page (grp, similarity DESC, n);
 CREATE INDEX page_by_id ON page (id);
-CREATE INDEX grp_by_size ON grp (pages DESC, n);
-CREATE INDEX grp_by_weakest ON grp (weakest, n) WHERE pages > 1;
-CREATE INDEX grp_by_mean ON grp (mean, n) WHERE pages > 1;
-CREATE INDEX grp_by_sites ON grp (sites DESC, n) WHERE pages > 1;
-CREATE INDEX grp_by_site ON grp (site, n) WHERE pages > 1;
 CREATE INDEX grp_tag_by_grp ON grp_tag (grp);
 CREATE INDEX link_by_left ON link (left_grp);
 CREATE INDEX link_by_right ON link (right_grp);
@@ -55,7 +50,7 @@ ANALYZE;
 ";
 
 /// The kinds of pages in a group, as bits.
-pub(super) const KINDS: [(&str, &str, i64); 4] = [
+pub(super) const KINDS: [(&str, &str, u8); 4] = [
     ("exact", "exact copies", 1),
     ("same_core", "same text in another frame", 2),
     ("near", "near-duplicates", 4),
@@ -75,6 +70,25 @@ pub(super) fn fingerprint(directory: &Path) -> Outcome<String> {
     Ok(format!("{FORMAT}-{:016x}", xxh3_64(&facts)))
 }
 
+/// Held by whoever shows a result.
+const LOCK: &str = "lock";
+
+/// Keeps a second workbench away from a result: each would not know what the other one changes.
+pub(super) fn lock(directory: &Path) -> Outcome<fs::File> {
+    let home = directory.join(files::WORKBENCH_INDEX);
+    let unwritable =
+        |error: std::io::Error| Failure::Refused(format!("cannot be written to, and tags are saved there: {error}"));
+    fs::create_dir_all(&home).map_err(unwritable)?;
+    let lock = fs::File::create(home.join(LOCK)).map_err(unwritable)?;
+    match lock.try_lock() {
+        Err(fs::TryLockError::WouldBlock) => Err(Failure::Refused(
+            "is already shown by another lookalike view; open its address, or stop it first".to_owned(),
+        )),
+        // File systems without locks are used at one's own risk.
+        _ => Ok(lock),
+    }
+}
+
 /// The file with the tables of a result, made if it is not there.
 pub(super) fn prepare(directory: &Path, originals: &Originals, say: &mut dyn FnMut(&str)) -> Outcome<PathBuf> {
     let home = directory.join(files::WORKBENCH_INDEX);
@@ -84,10 +98,12 @@ pub(super) fn prepare(directory: &Path, originals: &Originals, say: &mut dyn FnM
     }
     say("preparing the result for browsing; this is done once");
     // What an earlier result left.
-    if home.exists() {
-        fs::remove_dir_all(&home)?;
+    for entry in fs::read_dir(&home)? {
+        let entry = entry?;
+        if entry.file_name() != LOCK {
+            fs::remove_file(entry.path())?;
+        }
     }
-    fs::create_dir_all(&home)?;
     let unfinished = home.join("unfinished.sqlite");
     build(directory, originals, &unfinished)?;
     fs::rename(&unfinished, &path)?;
@@ -100,7 +116,7 @@ struct Count {
     pages: u64,
     weakest: f64,
     sum: f64,
-    kinds: i64,
+    kinds: u8,
     sites: HashSet<u32>,
     kept_site: Option<u32>,
 }

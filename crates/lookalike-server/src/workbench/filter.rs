@@ -1,7 +1,6 @@
-//! Which groups are listed, and in which order: what stands in the address of a list, as SQL.
+//! Which groups are listed, and in which order: what stands in the address of a list.
 
 use lookalike::result::fold_words;
-use rusqlite::types::Value;
 use serde::Deserialize;
 
 use super::catalogue::KINDS;
@@ -27,56 +26,44 @@ pub(super) struct Filter {
     pub(super) page: String,
 }
 
-/// An order: its name, what it is called, the column, and whether the largest comes first.
+/// An order: its name, and what it is called.
 pub(super) struct Sort {
     pub(super) name: &'static str,
     pub(super) label: &'static str,
-    column: &'static str,
-    is_descending: bool,
 }
 
 pub(super) const SORTS: [Sort; 5] = [
-    Sort { name: "size", label: "largest", column: "pages", is_descending: true },
-    Sort { name: "weakest", label: "weakest link", column: "weakest", is_descending: false },
-    Sort { name: "similarity", label: "least similar on average", column: "mean", is_descending: false },
-    Sort { name: "sites", label: "most sites", column: "sites", is_descending: true },
-    Sort { name: "site", label: "by site", column: "site", is_descending: false },
+    Sort { name: "size", label: "largest" },
+    Sort { name: "weakest", label: "weakest link" },
+    Sort { name: "similarity", label: "least similar on average" },
+    Sort { name: "sites", label: "most sites" },
+    Sort { name: "site", label: "by site" },
 ];
 
-/// Part of a query, with its values.
-#[derive(Debug, Default)]
-pub(super) struct Condition {
-    pub(super) sql: String,
-    pub(super) values: Vec<Value>,
-}
-
-impl Condition {
-    fn and(&mut self, sql: &str, values: impl IntoIterator<Item = Value>) {
-        if !self.sql.is_empty() {
-            self.sql.push_str(" AND ");
-        }
-        self.sql.push_str(sql);
-        self.values.extend(values);
-    }
-}
-
 impl Filter {
-    pub(super) fn sort(&self) -> &'static Sort {
-        SORTS.iter().find(|sort| sort.name == self.sort).unwrap_or(&SORTS[0])
+    /// The place of its order among [`SORTS`].
+    pub(super) fn sort_number(&self) -> usize {
+        SORTS.iter().position(|sort| sort.name == self.sort).unwrap_or(0)
     }
 
     /// The least pages of a group: two, unless something else was asked for.
-    pub(super) fn least(&self) -> i64 {
+    pub(super) fn least(&self) -> u32 {
         self.least.trim().parse().unwrap_or(2).max(1)
     }
 
-    fn most(&self) -> Option<i64> {
-        self.most.trim().parse().ok()
+    /// The most pages of a group.
+    pub(super) fn most(&self) -> u32 {
+        self.most.trim().parse().unwrap_or(u32::MAX)
+    }
+
+    /// The kind that one of its pages must be of; 0 for any.
+    pub(super) fn kind_bit(&self) -> u8 {
+        KINDS.iter().find(|kind| kind.0 == self.kind).map_or(0, |kind| kind.2)
     }
 
     /// The number of the list's page, from 0.
     pub(super) fn page(&self) -> i64 {
-        self.page.trim().parse().unwrap_or(1i64).clamp(1, 1 << 40) - 1
+        self.page.trim().parse().unwrap_or(1i64).clamp(1, 1 << 32) - 1
     }
 
     pub(super) fn is_tag(&self, id: &i64) -> bool {
@@ -87,82 +74,6 @@ impl Filter {
     pub(super) fn is_narrow(&self) -> bool {
         [&self.q, &self.tag, &self.site, &self.kind, &self.most].iter().any(|part| !part.trim().is_empty())
             || self.least() != 2
-    }
-
-    /// What must hold for a group `g`; `coder` is who asks, `has_texts` whether texts can be searched.
-    pub(super) fn condition(&self, coder: Option<i64>, has_texts: bool) -> Condition {
-        let mut condition = Condition::default();
-        if self.least() > 1 {
-            // Spelled out, as the indexes have it.
-            condition.and("g.pages > 1", []);
-        }
-        if self.least() > 2 {
-            condition.and("g.pages >= ?", [self.least().into()]);
-        }
-        if let Some(most) = self.most() {
-            condition.and("g.pages <= ?", [most.into()]);
-        }
-        if let Some(kind) = KINDS.iter().find(|kind| kind.0 == self.kind) {
-            condition.and("g.kinds & ? <> 0", [kind.2.into()]);
-        }
-        let site = self.site.trim();
-        if !site.is_empty() {
-            condition.and("g.n IN (SELECT grp FROM grp_site WHERE site = ?)", [site.to_owned().into()]);
-        }
-        // Nobody has tagged anything as somebody without a name.
-        let coder = coder.unwrap_or(0);
-        match self.tag.as_str() {
-            "todo" => {
-                condition.and("NOT EXISTS (SELECT 1 FROM grp_tag t WHERE t.grp = g.n AND t.coder = ?)", [coder.into()]);
-            }
-            "mine" => {
-                condition.and("EXISTS (SELECT 1 FROM grp_tag t WHERE t.grp = g.n AND t.coder = ?)", [coder.into()]);
-            }
-            "any" => condition.and("EXISTS (SELECT 1 FROM grp_tag t WHERE t.grp = g.n)", []),
-            tag => {
-                if let Ok(tag) = tag.parse::<i64>() {
-                    condition.and("g.n IN (SELECT grp FROM grp_tag WHERE tag = ?)", [tag.into()]);
-                }
-            }
-        }
-        if !self.q.trim().is_empty() {
-            let mut tables = vec![if has_texts { "grp_words" } else { "grp_names" }];
-            if self.least() < 2 {
-                tables.push("single_names");
-            }
-            let words = match_expression(&self.q);
-            let parts: Vec<String> =
-                tables.iter().map(|table| format!("SELECT rowid FROM {table} WHERE {table} MATCH ?")).collect();
-            let values: Vec<Value> = tables.iter().map(|_| words.clone().into()).collect();
-            if words.is_empty() {
-                condition.and("FALSE", []);
-            } else {
-                condition.and(&format!("g.n IN ({})", parts.join(" UNION ALL ")), values);
-            }
-        }
-        if condition.sql.is_empty() {
-            condition.sql.push_str("TRUE");
-        }
-        condition
-    }
-
-    /// The order of groups `g`, forwards or backwards.
-    pub(super) fn order(&self, is_backwards: bool) -> String {
-        let Sort { column, is_descending, .. } = self.sort();
-        let (by, then) = (direction(*is_descending != is_backwards), direction(is_backwards));
-        format!("g.{column} {by}, g.n {then}")
-    }
-
-    /// What holds for the groups behind one, or before it; takes its value in the order twice, then its number.
-    pub(super) fn beyond(&self, is_backwards: bool) -> String {
-        let Sort { column, is_descending, .. } = self.sort();
-        let by = if *is_descending != is_backwards { "<" } else { ">" };
-        let then = if is_backwards { "<" } else { ">" };
-        format!("(g.{column} {by} ? OR g.{column} IS ? AND g.n {then} ?)")
-    }
-
-    pub(super) fn column(&self) -> &'static str {
-        self.sort().column
     }
 
     /// As it stands in an address, on another page of the list.
@@ -182,10 +93,6 @@ impl Filter {
         let pairs: Vec<String> = given.map(|(name, value)| format!("{name}={}", encode(value))).collect();
         if pairs.is_empty() { String::new() } else { format!("?{}", pairs.join("&")) }
     }
-}
-
-fn direction(is_descending: bool) -> &'static str {
-    if is_descending { "DESC" } else { "ASC" }
 }
 
 /// A text as it stands in an address.

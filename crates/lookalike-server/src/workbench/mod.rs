@@ -10,6 +10,7 @@ mod export;
 mod failure;
 mod filter;
 mod graph;
+mod groups;
 mod guard;
 mod original;
 mod people;
@@ -32,6 +33,7 @@ use tokio::net::TcpListener;
 
 use crate::{Tokens, allow_many_files, signals};
 use failure::Outcome;
+use groups::Groups;
 use people::{Done, People};
 use reader::Readers;
 use texts::Texts;
@@ -84,11 +86,15 @@ impl ViewSettings {
 
 /// What all requests share.
 struct Workbench {
+    _lock: std::fs::File,
     settings: ViewSettings,
+    /// What the result was recognised by when it was opened.
+    fingerprint: String,
     summary: serde_json::Value,
     originals: Originals,
     tables: PathBuf,
     texts: Arc<Texts>,
+    groups: Groups,
     readers: Readers,
     people: Mutex<People>,
     /// Goes up with every change, so that other windows see it.
@@ -98,6 +104,8 @@ struct Workbench {
 impl Workbench {
     fn open(settings: ViewSettings, say: &mut dyn FnMut(&str)) -> Outcome<Workbench> {
         let directory = settings.directory.clone();
+        let lock = catalogue::lock(&directory)?;
+        let fingerprint = catalogue::fingerprint(&directory)?;
         let summary = std::fs::read(directory.join(files::SUMMARY))?;
         let summary = serde_json::from_slice(&summary)?;
         let originals = Originals::open(&directory)?;
@@ -108,7 +116,11 @@ impl Workbench {
         let readers = Readers::new(&tables, &people_path, Arc::clone(&texts));
         let attach = people.connection();
         attach.execute("ATTACH ?1 AS tables", [tables.to_string_lossy()])?;
+        let groups = readers.ask(|reader| Groups::load(reader.connection()))?;
         let bench = Workbench {
+            groups,
+            fingerprint,
+            _lock: lock,
             settings,
             summary,
             originals,
@@ -121,6 +133,11 @@ impl Workbench {
         bench.count_all_tags()?;
         bench.write_decisions(&bench.people())?;
         Ok(bench)
+    }
+
+    /// Whether the result was made again since it was opened.
+    fn is_outdated(&self) -> bool {
+        catalogue::fingerprint(&self.settings.directory).map_or(true, |now| now != self.fingerprint)
     }
 
     fn people(&self) -> MutexGuard<'_, People> {

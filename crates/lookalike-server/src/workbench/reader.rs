@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use lookalike::result::{GroupDecision, PagePlace};
-use rusqlite::types::Value;
-use rusqlite::{Connection, OptionalExtension, Row, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::failure::{Failure, Outcome};
 use super::filter::Filter;
+use super::groups::{Asks, Groups};
 use super::people::{TagSet, tag_sets};
 use super::texts::{TextState, Texts, place};
 
@@ -82,7 +82,7 @@ pub(super) struct GroupRow {
     pub(super) mean: f64,
     pub(super) sites: i64,
     pub(super) site: String,
-    pub(super) kinds: i64,
+    pub(super) kinds: u8,
     pub(super) kept: PageRow,
     pub(super) tags: Vec<GroupTag>,
 }
@@ -147,61 +147,32 @@ pub(super) struct Reader<'c> {
 
 impl Reader<'_> {
     /// One page of the list of groups, and how many groups there are.
-    pub(super) fn groups(&self, filter: &Filter, coder: Option<i64>) -> Outcome<(Vec<GroupRow>, i64)> {
-        let condition = filter.condition(coder, self.has_texts);
-        let count = format!("SELECT count(*) FROM grp g WHERE {}", condition.sql);
-        let count: i64 =
-            self.connection.prepare_cached(&count)?.query_row(params_from_iter(&condition.values), |row| row.get(0))?;
-        let query = format!(
-            "SELECT g.n, g.pages, g.weakest, g.mean, g.sites, g.site, g.kinds, {PAGE_COLUMNS}
-             FROM (SELECT * FROM grp g WHERE {} ORDER BY {} LIMIT ? OFFSET ?) g JOIN page p ON p.n = g.n ORDER BY {}",
-            condition.sql,
-            filter.order(false),
-            filter.order(false)
-        );
-        let mut values = condition.values;
-        values.extend([Value::from(LISTED), Value::from(filter.page() * LISTED)]);
-        let mut statement = self.connection.prepare_cached(&query)?;
-        let rows = statement.query_map(params_from_iter(&values), |row| {
-            Ok(GroupRow {
-                n: row.get(0)?,
-                pages: row.get(1)?,
-                weakest: row.get(2)?,
-                mean: row.get(3)?,
-                sites: row.get(4)?,
-                site: row.get(5)?,
-                kinds: row.get(6)?,
-                kept: page_row(row, 7)?,
-                tags: Vec::new(),
-            })
-        })?;
-        let mut groups: Vec<GroupRow> = rows.collect::<Result<_, _>>()?;
-        for group in &mut groups {
-            group.tags = self.group_tags(group.n)?;
+    pub(super) fn groups(&self, groups: &Groups, filter: &Filter, coder: Option<i64>) -> Outcome<(Vec<GroupRow>, i64)> {
+        let from = usize::try_from(filter.page() * LISTED).unwrap_or(usize::MAX);
+        let most = usize::try_from(LISTED).unwrap_or(usize::MAX);
+        let (numbers, count) = groups.listed(self.connection, filter, self.asks(coder), from, most)?;
+        let mut rows = numbers.iter().map(|&group| self.group(i64::from(group))).collect::<Outcome<Vec<_>>>()?;
+        for group in &mut rows {
             group.kept.beginning = self.beginning(group.n)?;
         }
-        Ok((groups, count))
+        Ok((rows, i64::try_from(count).unwrap_or(i64::MAX)))
     }
 
-    /// The group behind one in a list, or before it.
-    pub(super) fn beside(&self, filter: &Filter, coder: Option<i64>, group: i64, back: bool) -> Outcome<Option<i64>> {
-        let column = filter.column();
-        let value: Option<Value> = self
-            .connection
-            .prepare_cached(&format!("SELECT {column} FROM grp WHERE n = ?"))?
-            .query_row([group], |row| row.get(0))
-            .optional()?;
-        let Some(value) = value else { return Ok(None) };
-        let condition = filter.condition(coder, self.has_texts);
-        let query = format!(
-            "SELECT g.n FROM grp g WHERE {} AND {} ORDER BY {} LIMIT 1",
-            condition.sql,
-            filter.beyond(back),
-            filter.order(back)
-        );
-        let mut values = condition.values;
-        values.extend([value.clone(), value, Value::from(group)]);
-        Ok(self.connection.prepare_cached(&query)?.query_row(params_from_iter(&values), |row| row.get(0)).optional()?)
+    /// The groups before and behind one in a list.
+    pub(super) fn beside(
+        &self,
+        groups: &Groups,
+        filter: &Filter,
+        coder: Option<i64>,
+        group: i64,
+    ) -> Outcome<[Option<u32>; 2]> {
+        let group = u32::try_from(group).unwrap_or(u32::MAX);
+        groups.beside(self.connection, filter, self.asks(coder), group)
+    }
+
+    /// Nobody has tagged anything as somebody without a name.
+    fn asks(&self, coder: Option<i64>) -> Asks {
+        Asks { coder: coder.unwrap_or(0), has_texts: self.has_texts }
     }
 
     /// A group by its number.

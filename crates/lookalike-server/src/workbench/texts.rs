@@ -11,8 +11,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use lookalike::RawPage;
-use lookalike::compare::BlockPart;
+use lookalike::compare::{BlockPart, PageBlock};
 use lookalike::result::{Originals, PagePlace, fold_words};
 use rusqlite::{Connection, OpenFlags, params};
 use xxhash_rust::xxh3::xxh3_64;
@@ -99,9 +98,9 @@ impl Texts {
         let transaction = connection.transaction()?;
         {
             let mut insert = transaction.prepare("INSERT OR REPLACE INTO beginning VALUES (?1, ?2)")?;
-            originals.for_each(
+            originals.for_each_blocks(
                 &places,
-                |_, raw| blocks(originals, raw),
+                |blocks| compared(&blocks),
                 |number, (beginning, text)| {
                     self.done.fetch_add(1, Ordering::Relaxed);
                     let (page, group) = pages[number];
@@ -156,9 +155,9 @@ pub(super) fn place(row: &rusqlite::Row<'_>, from: usize) -> rusqlite::Result<Pa
 }
 
 /// The beginning of a page, and its compared blocks, one per line.
-fn blocks(originals: &Originals, raw: &RawPage<'_>) -> (String, String) {
+fn compared(blocks: &[PageBlock]) -> (String, String) {
     let mut text = String::new();
-    for block in originals.blocks(raw).iter().filter(|block| block.part == BlockPart::Compared) {
+    for block in blocks.iter().filter(|block| block.part == BlockPart::Compared) {
         text.push_str(&block.text.replace('\n', " "));
         text.push('\n');
     }

@@ -88,7 +88,8 @@ impl Originals {
         let mut pages: Vec<Option<RawPage<'static>>> = vec![None; places.len()];
         self.for_each(
             places,
-            |_, raw| raw.clone().into_owned(),
+            || (),
+            |(), raw| raw.clone().into_owned(),
             |number, page| {
                 pages[number] = Some(page);
                 Ok(())
@@ -100,15 +101,26 @@ impl Originals {
             .collect()
     }
 
-    /// Hands on what `visit` makes of each of these pages, with its number in the list, in the order of their sources;
-    /// `visit` may be called from different threads.
+    /// Hands on what `visit` makes of the blocks of each of these pages, as they are seen when pages are compared, with the page's
+    /// number in the list, in the order of their sources; `visit` may be called from different threads.
     ///
     /// # Errors
     /// When a source is missing or has changed, or the one that `emit` returns.
-    pub fn for_each<T: Send + Clone>(
+    pub fn for_each_blocks<T: Send + Clone>(
         &self,
         places: &[PagePlace],
-        visit: impl Fn(usize, &RawPage<'_>) -> T + Sync,
+        visit: impl Fn(Vec<PageBlock>) -> T + Sync,
+        emit: impl FnMut(usize, T) -> Result<()>,
+    ) -> Result<()> {
+        self.for_each(places, || self.reader(), |reader, raw| visit(reader.parts(raw)), emit)
+    }
+
+    /// The same for whole pages; each thread has a state of its own.
+    fn for_each<S: Send, T: Send + Clone>(
+        &self,
+        places: &[PagePlace],
+        state: impl Fn() -> S + Sync,
+        visit: impl Fn(&mut S, &RawPage<'_>) -> T + Sync,
         mut emit: impl FnMut(usize, T) -> Result<()>,
     ) -> Result<()> {
         let mut order: Vec<usize> = (0..places.len()).collect();
@@ -141,7 +153,8 @@ impl Originals {
             &self.plan,
             &wanted,
             &|page| places[numbers[page.index()][0]].tokens,
-            |page, raw| visit(numbers[page.index()][0], raw),
+            state,
+            |state, _, raw| visit(state, raw),
             |page, visited| numbers[page.index()].iter().try_for_each(|&number| emit(number, visited.clone())),
         )
     }
@@ -168,7 +181,11 @@ impl Originals {
     /// A page block by block, as it is seen when pages are compared.
     #[must_use]
     pub fn blocks(&self, page: &RawPage<'_>) -> Vec<PageBlock> {
-        PageReader::new(self.config.plan().text).without(self.frames.clone()).parts(page)
+        self.reader().parts(page)
+    }
+
+    fn reader(&self) -> PageReader {
+        PageReader::new(self.plan.text).without(self.frames.clone())
     }
 
     /// Drawings for an overview: how large groups are, and how similar the pairs that were accepted and those that were close.

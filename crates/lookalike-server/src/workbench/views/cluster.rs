@@ -70,8 +70,8 @@ struct ClusterPage {
     note: String,
     other_notes: Vec<(String, String)>,
     others: Vec<super::Chip>,
-    previous: Option<i64>,
-    next: Option<i64>,
+    previous: Option<u32>,
+    next: Option<u32>,
     /// The first and the last page that is shown, from 1.
     from: i64,
     to: i64,
@@ -147,9 +147,10 @@ pub(in crate::workbench) async fn show(
                 near_misses.push(NearMiss { link, other, verdict });
             }
             let others: Vec<_> = group.tags.iter().filter(|row| row.coder != me).cloned().collect();
+            let [previous, next] = reader.beside(&bench.groups, &filter, frame.coder_id, n)?;
             rendered(&ClusterPage {
-                previous: reader.beside(&filter, frame.coder_id, n, true)?,
-                next: reader.beside(&filter, frame.coder_id, n, false)?,
+                previous,
+                next,
                 graph: graph::draw(n, &links, &labels),
                 note: reader.note(me, &group.kept.id)?.unwrap_or_default(),
                 other_notes: reader.other_notes(frame.coder_id, &group.kept.id)?,

@@ -30,13 +30,10 @@ struct ClusterList {
     pages: i64,
     sets: Vec<TagSet>,
     sorts: &'static [Sort],
-    kinds: &'static [(&'static str, &'static str, i64)],
+    kinds: &'static [(&'static str, &'static str, u8)],
     /// Sites with the most clusters, to choose from.
     sites: Vec<(String, i64)>,
 }
-
-/// Sites that are offered.
-const OFFERED_SITES: i64 = 200;
 
 pub(in crate::workbench) async fn show(
     State(bench): State<Shared>,
@@ -46,7 +43,7 @@ pub(in crate::workbench) async fn show(
     page(bench, move |bench| {
         bench.readers.ask(|reader| {
             let frame = Frame::new(bench, reader, &headers, "clusters")?;
-            let (rows, count) = reader.groups(&filter, frame.coder_id)?;
+            let (rows, count) = reader.groups(&bench.groups, &filter, frame.coder_id)?;
             let (sets, coders) = (reader.tag_sets()?, reader.coders()?);
             let first = filter.page() * LISTED;
             let last = first + i64::try_from(rows.len()).unwrap_or(LISTED);
@@ -55,10 +52,6 @@ pub(in crate::workbench) async fn show(
                 kinds: KINDS.iter().filter(|kind| row.kinds & kind.2 != 0).map(|kind| kind.1).collect(),
                 row,
             });
-            let mut query = reader.connection().prepare_cached(
-                "SELECT site, count(*) FROM grp WHERE pages > 1 AND site <> '' GROUP BY site ORDER BY 2 DESC, 1 LIMIT ?1",
-            )?;
-            let sites = query.query_map([OFFERED_SITES], |row| Ok((row.get(0)?, row.get(1)?)))?;
             rendered(&ClusterList {
                 clusters: clusters.collect(),
                 count,
@@ -67,7 +60,7 @@ pub(in crate::workbench) async fn show(
                 pages: (count + LISTED - 1) / LISTED,
                 sorts: &SORTS,
                 kinds: &KINDS,
-                sites: sites.collect::<Result<_, _>>()?,
+                sites: bench.groups.sites.clone(),
                 sets,
                 frame,
                 filter,

@@ -29,7 +29,7 @@ pub(super) struct Frame {
     /// Who asks.
     coder: String,
     coder_id: Option<i64>,
-    /// What to say about texts that cannot be searched yet.
+    /// What to say about texts that cannot be searched yet, or about a result that is no longer there.
     texts: Option<String>,
     version: u64,
     directory: String,
@@ -40,6 +40,9 @@ impl Frame {
         let coder = coder_name(bench, headers);
         let known = reader.coders()?.into_iter().find(|known| known.1 == coder);
         let texts = match bench.texts.state() {
+            _ if bench.is_outdated() => {
+                Some("The result was made again. Stop lookalike view and start it again to see the new one.".to_owned())
+            }
             TextState::Ready => None,
             TextState::Reading(_, 0) => {
                 Some("Texts are being read; until then, titles and addresses are searched.".to_owned())

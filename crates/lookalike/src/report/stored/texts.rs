@@ -63,7 +63,8 @@ pub(crate) fn for_each<T: Send>(
         &plan,
         &wanted,
         &tokens,
-        |_, raw| visit(raw),
+        || (),
+        |(), _, raw| visit(raw),
         |page, visited| {
             read.insert(page, visited);
             Ok(())
@@ -78,25 +79,27 @@ pub(crate) fn plan(summary: &StoredSummary, frames: Option<Arc<Frames>>) -> Plan
     summary.config.plan_with(stats.map(Arc::new))
 }
 
-/// Reads the `wanted` records again, and hands on what `visit` makes of each; that may be called from different threads.
+/// Reads the `wanted` records again, and hands on what `visit` makes of each; that may be called from different
+/// threads, each with a state of its own.
 ///
 /// # Errors
 /// When a source is missing, or a page has not as many tokens as it had.
-pub(crate) fn read_again<T: Send>(
+pub(crate) fn read_again<S: Send, T: Send>(
     corpus: &Corpus,
     plan: &Plan,
     wanted: &Wanted,
     tokens: &(impl Fn(PageId) -> u32 + Sync),
-    visit: impl Fn(PageId, &RawPage<'_>) -> T + Sync,
+    state: impl Fn() -> S + Sync,
+    visit: impl Fn(&mut S, PageId, &RawPage<'_>) -> T + Sync,
     mut emit: impl FnMut(PageId, T) -> Result<()>,
 ) -> Result<()> {
     let mut is_read: HashSet<PageId> = HashSet::with_capacity(wanted.0.len());
     corpus.scan().for_each_of(
         wanted,
-        || Sketcher::of_plan(plan),
-        |sketcher, page, raw| {
+        || (Sketcher::of_plan(plan), state()),
+        |(sketcher, state), page, raw| {
             let is_same = sketcher.read(&raw).tokens == tokens(page);
-            Ok(is_same.then(|| (page, visit(page, &raw))))
+            Ok(is_same.then(|| (page, visit(state, page, &raw))))
         },
         |(page, visited)| {
             is_read.insert(page);
