@@ -132,7 +132,7 @@ class Page:
                 if self.run(script):
                     return
             except AssertionError as error:
-                if "context" not in str(error):
+                if "context" not in str(error) and "navigated" not in str(error):
                     raise
             assert time.monotonic() < end, f"still not: {script}"
 

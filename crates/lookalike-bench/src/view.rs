@@ -133,8 +133,9 @@ impl Workbench {
 
 pub(crate) fn run(arguments: &ViewArguments) -> Result<()> {
     fs::create_dir_all(&arguments.work)?;
+    let mut out = std::io::stdout();
     let (pages, result) = (arguments.work.join("pages.jsonl"), arguments.work.join("result"));
-    println!("generating {} pages", arguments.pages);
+    writeln!(out, "generating {} pages", arguments.pages)?;
     generate(&pages, arguments.pages, arguments.clusters)?;
     let start = Instant::now();
     let ran = Command::new(&arguments.lookalike)
@@ -143,20 +144,20 @@ pub(crate) fn run(arguments: &ViewArguments) -> Result<()> {
         .arg(&pages)
         .status()?;
     ensure!(ran.success(), "lookalike dedup failed");
-    println!("dedup: {:.1} s", start.elapsed().as_secs_f64());
+    writeln!(out, "dedup: {:.1} s", start.elapsed().as_secs_f64())?;
     let _ = fs::remove_dir_all(result.join(".lookalike-workbench"));
     let _ = fs::remove_file(result.join("workbench.sqlite"));
 
     let start = Instant::now();
     let bench = Workbench::start(&arguments.lookalike, &result)?;
-    println!("prepared for browsing: {:.1} s", start.elapsed().as_secs_f64());
+    writeln!(out, "prepared for browsing: {:.1} s", start.elapsed().as_secs_f64())?;
     while bench.get("/clusters")?.1.contains("Texts are being read") {
         std::thread::sleep(std::time::Duration::from_millis(200));
     }
-    println!("texts searchable: {:.1} s", start.elapsed().as_secs_f64());
+    writeln!(out, "texts searchable: {:.1} s", start.elapsed().as_secs_f64())?;
     let (_, list) = bench.get("/clusters?sort=site")?;
     let count = list.split(" of ").nth(1).and_then(|rest| rest.split('<').next()).unwrap_or_default();
-    println!("{count}");
+    writeln!(out, "{count}")?;
 
     let mut random = Random(11);
     // Numbers of clusters, from pages of the list here and there.
@@ -192,7 +193,7 @@ pub(crate) fn run(arguments: &ViewArguments) -> Result<()> {
         ("cluster, not tagged by me", Box::new(|random| format!("/clusters/{}?tag=todo", cluster(random)))),
         ("tags", Box::new(|_| "/tags".to_owned())),
     ];
-    println!("\n| view | p50 ms | p95 ms | max ms |\n|---|---|---|---|");
+    writeln!(out, "\n| view | p50 ms | p95 ms | max ms |\n|---|---|---|---|")?;
     for (name, mut path) in views {
         let mut times = Vec::new();
         for _ in 0..arguments.requests {
@@ -200,7 +201,7 @@ pub(crate) fn run(arguments: &ViewArguments) -> Result<()> {
         }
         times.sort_by(f64::total_cmp);
         let at = |share: usize| times[(times.len() * share / 100).min(times.len() - 1)];
-        println!("| {name} | {:.1} | {:.1} | {:.1} |", at(50), at(95), times[times.len() - 1]);
+        writeln!(out, "| {name} | {:.1} | {:.1} | {:.1} |", at(50), at(95), times[times.len() - 1])?;
     }
     Ok(())
 }
