@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 
-from browser import Browser, find_chromium
 
 ROOT = Path(__file__).resolve().parents[2]
 NEWSROOM = ROOT / "examples/newsroom"
@@ -47,15 +46,6 @@ def write_lines(path, records):
 def story(seed, words=160):
     chance = random.Random(seed)
     return " ".join(f"w{chance.randrange(4000)}" for _ in range(words))
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not find_chromium():
-        pytest.fail("please install chromium")
-    browser = Browser()
-    yield browser
-    browser.close()
 
 
 @pytest.fixture(scope="module")

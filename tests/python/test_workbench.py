@@ -17,7 +17,6 @@ import pyarrow.parquet
 import pytest
 from sklearn.metrics import cohen_kappa_score
 
-from browser import Browser, find_chromium
 from workbench import LOOKALIKE, viewing
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,15 +27,6 @@ def lookalike(*arguments, code=0):
     ran = subprocess.run([LOOKALIKE, *map(str, arguments)], capture_output=True, text=True)
     assert ran.returncode == code, ran.stderr
     return ran
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not find_chromium():
-        pytest.fail("please install chromium")
-    browser = Browser()
-    yield browser
-    browser.close()
 
 
 @pytest.fixture

@@ -8,19 +8,9 @@ import threading
 
 import pytest
 
-from browser import Browser, find_chromium
-from workbench import LOOKALIKE, Workbench, viewing
+from workbench import LOOKALIKE, viewing
 
 WORDS = "the harbour board decided on tuesday that the night ferry will sail again from march and nobody was hurt in the storm".split()
-
-
-@pytest.fixture(scope="module")
-def browser():
-    if not find_chromium():
-        pytest.fail("please install chromium")
-    browser = Browser()
-    yield browser
-    browser.close()
 
 
 @pytest.fixture
