@@ -105,6 +105,9 @@ class Page:
 
     def go(self, address):
         """Goes to another address."""
+        # Pages that links led to were loaded, too.
+        loaded = lambda event: event["method"] == "Page.loadEventFired" and event.get("sessionId") == self.session
+        self.browser.events = [event for event in self.browser.events if not loaded(event)]
         self.call("Page.navigate", url=address)
         self.browser.wait_for("Page.loadEventFired", self.session)
 
