@@ -229,7 +229,7 @@ def test_recluster_follows_what_was_decided(result):
         others = [page for page in members(second) if page != second]
         bench.post("/api/decide", {"verdict": "split", "pages": others[:2]})
         bench.post("/api/decide", {"verdict": "apart", "pages": [others[2]]})
-        assert "They take effect with" in bench.get(f"/clusters/{second}")
+        assert "about pages of this cluster" in bench.get(f"/clusters/{second}")
         # All pages cannot be apart from the rest.
         bench.post("/api/decide", {"verdict": "split", "pages": members(first)}, code=422)
         ran = lookalike("recluster", result, "--decisions", "--output", result.parent / "decided")

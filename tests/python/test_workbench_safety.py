@@ -195,13 +195,13 @@ def test_what_is_wrong_is_said(small, tmp_path):
         assert taken.returncode == 2 and "cannot be used" in taken.stderr
         second = subprocess.run([LOOKALIKE, "view", small, "--no-open", "--listen", "127.0.0.1:0"], capture_output=True, text=True)
         assert second.returncode != 0 and "already shown by another" in second.stderr
-        assert "no such group" in bench.get("/clusters/99", code=404)
+        assert "no such cluster" in bench.get("/clusters/99", code=404)
         bench.get("/nothing", code=404)
         bench.get("/pair/0/99", code=404)
         bench.get("/page?id=nobody", code=404)
         bench.post("/api/tag", {"tag": 99, "on": True, "cluster": 0}, code=404)
         bench.post("/api/tags", {"do": "put_tag", "tag": None, "set": 1, "label": "x", "colour": 0, "key": "j"}, code=422)
-        assert "No cluster has all of this" in bench.get("/clusters?q=%21%3F")
+        assert "No cluster matches" in bench.get("/clusters?q=%21%3F")
         for path in ["/clusters?page=999999999999", "/clusters?least=abc&most=-1&sort=%27;drop", "/clusters?page=-5&kind=x&tag=%27"]:
             bench.get(path)
 

@@ -1,10 +1,11 @@
 //! `lookalike explain`
 
 use std::io::{self, Write};
+use std::path::Path;
 
 use anyhow::Result;
 use lookalike::compare::{ComparedPage, pieces, side_by_side};
-use lookalike::result::{DroppedFor, ExplainedPage, Explanation, Explanations, Rejected, explain};
+use lookalike::result::{DroppedFor, ExplainedPage, Explanation, Explanations, Rejected, explain, files};
 use serde_json::{Value, json};
 
 use crate::args::ExplainArguments;
@@ -30,8 +31,19 @@ pub(crate) fn run(arguments: &ExplainArguments) -> Result<Ending> {
         print(&mut out, page, arguments, &ink)?;
     }
     writeln!(out, "\n{}  {}", ink.bold("Rule    "), found.rule)?;
+    if let Some(pages) = decided_pages(&arguments.directory) {
+        let changed = counted(pages, "page was", "pages were");
+        writeln!(out, "          {changed} put elsewhere by people's decisions, which prevail over the rule")?;
+    }
     writeln!(out, "{}  {}", ink.bold("Settings"), harmless(&flags(&found.settings)))?;
     Ok(Ending::Done)
+}
+
+/// How many pages of a result are where people decided, if it follows decisions.
+fn decided_pages(directory: &Path) -> Option<u64> {
+    let summary = std::fs::read(directory.join(files::SUMMARY)).ok()?;
+    let summary: Value = serde_json::from_slice(&summary).ok()?;
+    summary["decisions"]["changed_pages"].as_u64().filter(|&pages| pages > 0)
 }
 
 /// Everything, with the differences: all of them with `--full`.

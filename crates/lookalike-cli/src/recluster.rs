@@ -44,5 +44,14 @@ fn decisions(asked: Option<Option<PathBuf>>, directory: &Path) -> Result<Option<
             directory.display()
         );
     }
-    Ok(Some(read_decisions(&path)?))
+    let decisions = read_decisions(&path)?;
+    let is_empty = |decision: &&GroupDecision| !decision.keep && decision.apart_from.is_none();
+    if let Some(decision) = decisions.iter().find(is_empty) {
+        bail!(
+            "{}: nothing is decided about '{}': expected \"keep\": true, or \"apart_from\" with an id",
+            path.display(),
+            decision.page
+        );
+    }
+    Ok(Some(decisions))
 }

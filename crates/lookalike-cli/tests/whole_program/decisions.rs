@@ -92,6 +92,11 @@ fn recluster_follows_decisions_and_leaves_all_else_alone() {
     assert_eq!(contents(&at("decided")), once);
     fs::write(at("mine.jsonl"), "{\"page\": \"b\", \"keep\": true}\n").unwrap();
     assert_eq!(ours(&["recluster", "out", "--decisions=mine.jsonl", "-o", "decided", "-q"], root.path()).code, 1);
+    let explained = ours(&["explain", "decided", "d"], root.path());
+    assert!(explained.stdout.contains("8 pages were put elsewhere by people's decisions"), "{}", explained.stdout);
+    fs::write(at("mine.jsonl"), "{\"page\": \"b\"}\n").unwrap();
+    let empty = ours(&["recluster", "out", "--decisions=mine.jsonl", "-o", "none"], root.path());
+    assert!(empty.code == 1 && empty.stderr.contains("nothing is decided about 'b'"), "{}", empty.stderr);
     // Without decisions, everything is as it was.
     fs::write(at("mine.jsonl"), "").unwrap();
     assert_eq!(ours(&["recluster", "out", "--decisions=mine.jsonl", "-o", "same", "-q"], root.path()).code, 0);

@@ -16,7 +16,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 use super::failure::{Failure, Outcome};
 
 /// The version of the layout; another one is made anew.
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 const SCHEMA: &str = "
 CREATE TABLE page (
@@ -90,7 +90,12 @@ pub(super) fn lock(directory: &Path) -> Outcome<fs::File> {
 }
 
 /// The file with the tables of a result, made if it is not there.
-pub(super) fn prepare(directory: &Path, originals: &Originals, say: &mut dyn FnMut(&str)) -> Outcome<PathBuf> {
+pub(super) fn prepare(
+    directory: &Path,
+    input_pages: u64,
+    originals: &Originals,
+    say: &mut dyn FnMut(&str),
+) -> Outcome<PathBuf> {
     let home = directory.join(files::WORKBENCH_INDEX);
     let path = home.join(format!("tables-{}.sqlite", fingerprint(directory)?));
     if path.exists() {
@@ -105,7 +110,7 @@ pub(super) fn prepare(directory: &Path, originals: &Originals, say: &mut dyn FnM
         }
     }
     let unfinished = home.join("unfinished.sqlite");
-    build(directory, originals, &unfinished)?;
+    build(directory, input_pages, originals, &unfinished)?;
     fs::rename(&unfinished, &path)?;
     Ok(path)
 }
@@ -114,6 +119,8 @@ pub(super) fn prepare(directory: &Path, originals: &Originals, say: &mut dyn FnM
 #[derive(Default)]
 struct Count {
     pages: u64,
+    /// Those of the input; the others are of another corpus, which it was held against.
+    of_input: u64,
     weakest: f64,
     sum: f64,
     kinds: u8,
@@ -169,7 +176,7 @@ struct Tables<'a> {
 }
 
 impl Tables<'_> {
-    fn read(directory: &Path) -> Outcome<Tables<'_>> {
+    fn read(directory: &Path, input_pages: u64) -> Outcome<Tables<'_>> {
         let mut numbers: HashMap<u128, u32> = HashMap::new();
         for_each_page(directory, |page| {
             numbers.insert(xxh3_128(page.id.as_bytes()), count_of(numbers.len()));
@@ -184,9 +191,10 @@ impl Tables<'_> {
         let mut seconds: HashMap<u32, u64> = HashMap::new();
         for_each_capture(directory, |id, at| seconds.extend(number(id).map(|page| (page, at))))?;
         let mut counts: HashMap<u32, Count> = HashMap::new();
-        for fate in &fates {
+        for (page, fate) in (0u64..).zip(&fates) {
             let count = counts.entry(fate.group).or_insert_with(|| Count { weakest: 1.0, ..Count::default() });
             count.pages += 1;
+            count.of_input += u64::from(page < input_pages);
             count.weakest = count.weakest.min(fate.similarity);
             count.sum += fate.similarity;
             count.kinds |= KINDS.iter().find(|kind| kind.0 == fate.kind).map_or(0, |kind| kind.2);
@@ -258,6 +266,8 @@ impl Tables<'_> {
         let mut insert = connection.prepare("INSERT INTO grp VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")?;
         let mut insert_site = connection.prepare("INSERT INTO grp_site VALUES (?1, ?2)")?;
         let mut groups: Vec<(&u32, &Count)> = self.counts.iter().collect();
+        // A cluster of another corpus alone is nobody's work here.
+        groups.retain(|row| row.1.of_input > 0);
         groups.sort_unstable_by_key(|row| row.0);
         for (group, count) in groups {
             let site = count.kept_site.map_or("", |site| &self.sites.names[site as usize]);
@@ -330,7 +340,8 @@ impl Tables<'_> {
     }
 
     fn insert_plots(&self, connection: &Connection, originals: &Originals) -> Outcome<()> {
-        let sizes: Vec<u64> = self.counts.values().map(|count| count.pages).filter(|&pages| pages > 1).collect();
+        let sizes = self.counts.values().filter(|count| count.pages > 1 && count.of_input > 0).map(|count| count.pages);
+        let sizes: Vec<u64> = sizes.collect();
         let (mut accepted, mut close) = (Vec::new(), Vec::new());
         for_each_pair(self.directory, |pair| {
             if pair.is_accepted { &mut accepted } else { &mut close }.push(pair.similarity);
@@ -342,12 +353,12 @@ impl Tables<'_> {
     }
 }
 
-fn build(directory: &Path, originals: &Originals, path: &Path) -> Outcome<()> {
+fn build(directory: &Path, input_pages: u64, originals: &Originals, path: &Path) -> Outcome<()> {
     let mut connection = Connection::open(path)?;
     // If it is not finished it is made anew: nothing has to be safe on the way.
     connection.execute_batch("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA cache_size = -65536;")?;
     connection.execute_batch(SCHEMA)?;
-    let mut tables = Tables::read(directory)?;
+    let mut tables = Tables::read(directory, input_pages)?;
     let transaction = connection.transaction()?;
     tables.insert_pages(&transaction, originals)?;
     tables.insert_groups(&transaction)?;

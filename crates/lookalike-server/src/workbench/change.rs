@@ -134,6 +134,7 @@ pub(super) async fn tag(State(bench): State<Shared>, headers: HeaderMap, body: B
             let set = set.ok_or_else(|| Failure::NotFound("there is no such tag".to_owned()))?;
             let (ids, is_exception) = match (call.cluster, call.page) {
                 (Some(cluster), None) => {
+                    reader.group(cluster)?;
                     let own = reader.exceptions(coder, cluster)?;
                     let mut ids = reader.ids(cluster)?;
                     ids.retain(|id| !own.contains(id));
@@ -232,7 +233,7 @@ pub(super) async fn decide(State(bench): State<Shared>, headers: HeaderMap, body
             let Some(first) = pages.first() else { return Err(Failure::Refused("choose a page first".to_owned())) };
             let (group, name) = (first.group, first.id.clone());
             if pages.iter().any(|page| page.group != group) {
-                return Err(Failure::Refused("the pages are not of one cluster".to_owned()));
+                return Err(Failure::Refused("the pages are not in the same cluster".to_owned()));
             }
             let all = reader.ids(group)?;
             let mut decisions: Vec<GroupDecision> = Vec::new();

@@ -101,7 +101,7 @@ fn table(reader: &Reader<'_>, choice: &Choice) -> Outcome<Table> {
     };
     let query = format!(
         "SELECT p.id, p.url, p.title, k.id, p.n = p.grp, p.kind, p.similarity
-         FROM page p JOIN page k ON k.n = p.grp {which} ORDER BY p.n"
+         FROM page p JOIN grp g ON g.n = p.grp JOIN page k ON k.n = p.grp {which} ORDER BY p.n"
     );
     let mut query = reader.connection().prepare(&query)?;
     let found = query.query_map([], |row| {

@@ -101,9 +101,7 @@ fn sign_in(bench: &Workbench, request: &Request, changes: bool) -> Result<Rights
         given.insert(header::AUTHORIZATION, value);
     }
     match bench.settings.tokens.rights(&given) {
-        Ok(Rights::Read) if changes => {
-            Err(refuse(StatusCode::FORBIDDEN, "this token may look and not change anything"))
-        }
+        Ok(Rights::Read) if changes => Err(refuse(StatusCode::FORBIDDEN, "this token is read-only")),
         Ok(rights) => Ok(rights),
         Err(_) if changes => Err(refuse(StatusCode::UNAUTHORIZED, "sign in first")),
         Err(_) => Err(Box::new((StatusCode::UNAUTHORIZED, Html(views::sign_in_page())).into_response())),

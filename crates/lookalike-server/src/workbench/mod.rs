@@ -107,11 +107,12 @@ impl Workbench {
         let lock = catalogue::lock(&directory)?;
         let fingerprint = catalogue::fingerprint(&directory)?;
         let summary = std::fs::read(directory.join(files::SUMMARY))?;
-        let summary = serde_json::from_slice(&summary)?;
+        let summary: serde_json::Value = serde_json::from_slice(&summary)?;
+        let input_pages = summary["pages"].as_u64().unwrap_or(u64::MAX);
         let originals = Originals::open(&directory)?;
         let people_path = directory.join(files::WORKBENCH);
         let people = People::open(&people_path)?;
-        let tables = catalogue::prepare(&directory, &originals, say)?;
+        let tables = catalogue::prepare(&directory, input_pages, &originals, say)?;
         let texts = Arc::new(Texts::beside(&tables));
         let readers = Readers::new(&tables, &people_path, Arc::clone(&texts));
         let attach = people.connection();

@@ -217,6 +217,11 @@ impl People {
     /// Adds a tag, or changes the one with this number.
     pub(super) fn put_tag(&mut self, tag: Option<i64>, set: i64, label: &str, colour: i64, key: &str) -> Outcome<()> {
         let label = short(label, "the label of a tag")?;
+        if label.contains('|') {
+            return Err(Failure::Refused(
+                "a label must not contain |, which separates tags in exported files".to_owned(),
+            ));
+        }
         let key = key.trim();
         if key.chars().count() > 1 || key.chars().any(|c| !c.is_ascii_alphanumeric() || RESERVED.contains(&c)) {
             let reserved = RESERVED.map(String::from).join(", ");
@@ -437,7 +442,8 @@ mod tests {
     #[test]
     fn keys_and_names_are_checked() {
         let (_directory, mut people) = people();
-        for (label, key) in [("", "a"), ("x", "ab"), ("x", "j"), ("x", "1"), ("relevant", "a"), ("x", "!")] {
+        for (label, key) in [("", "a"), ("x", "ab"), ("x", "j"), ("a|b", ""), ("x", "1"), ("relevant", "a"), ("x", "!")]
+        {
             assert!(people.put_tag(None, 1, label, 0, key).is_err(), "{label} {key}");
         }
         people.put_tag(None, 1, "x", 0, "a").unwrap();

@@ -194,7 +194,7 @@ impl Reader<'_> {
                 tags: Vec::new(),
             })
         });
-        let mut found = found.optional()?.ok_or_else(|| Failure::NotFound("there is no such group".to_owned()))?;
+        let mut found = found.optional()?.ok_or_else(|| Failure::NotFound("there is no such cluster".to_owned()))?;
         found.tags = self.group_tags(group)?;
         Ok(found)
     }

@@ -183,8 +183,10 @@ fn kind_name(kind: &str) -> &str {
 fn verdict(similarity: f64, page_similarity: Option<f64>, is_accepted: bool) -> &'static str {
     /// Whole pages are the same page, as people see it, from here on.
     const SAME_PAGE: f64 = 0.7;
+    /// If whole pages are less similar than what was compared by more than this, the rest is another frame.
+    const OTHER_FRAME: f64 = 0.1;
     match (is_accepted, page_similarity) {
-        (true, Some(whole)) if whole < SAME_PAGE && similarity - whole > 0.2 => "same core, other frame",
+        (true, Some(whole)) if similarity - whole > OTHER_FRAME => "same core, other frame",
         (true, Some(_)) => "same core, same frame",
         (true, None) => "same core",
         (false, Some(whole)) if whole >= SAME_PAGE => "same frame, other core",
@@ -232,6 +234,7 @@ mod tests {
     #[test]
     fn core_and_frame_are_told_apart() {
         assert_eq!(verdict(0.9, Some(0.3), true), "same core, other frame");
+        assert_eq!(verdict(0.98, Some(0.82), true), "same core, other frame");
         assert_eq!(verdict(0.9, Some(0.85), true), "same core, same frame");
         assert_eq!(verdict(0.2, Some(0.8), false), "same frame, other core");
         assert_eq!(verdict(0.3, Some(0.3), false), "other core");

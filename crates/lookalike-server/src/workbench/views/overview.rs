@@ -53,8 +53,8 @@ pub(in crate::workbench) async fn show(State(bench): State<Shared>, headers: Hea
             cards.push(("largest cluster", number(&summary["largest_cluster"]), "pages".to_owned()));
             cards.push(("verified pairs", number(&summary["pairs"]), String::new()));
             let mut query = reader.connection().prepare_cached(
-                "SELECT c.name, count(DISTINCT t.grp) FROM people.coder c LEFT JOIN grp_tag t ON t.coder = c.id
-                 GROUP BY c.id HAVING count(t.grp) > 0 ORDER BY c.id",
+                "SELECT c.name, count(DISTINCT t.grp) FROM people.coder c JOIN grp_tag t ON t.coder = c.id
+                 JOIN grp g ON g.n = t.grp WHERE g.pages > 1 GROUP BY c.id ORDER BY c.id",
             )?;
             let progress = query.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?;
             rendered(&Overview {
@@ -67,7 +67,10 @@ pub(in crate::workbench) async fn show(State(bench): State<Shared>, headers: Hea
                 clusters: number(&summary["clusters"]),
                 progress,
                 decisions: reader.count("SELECT count(*) FROM people.decision", [])?,
-                tagged: reader.count("SELECT count(DISTINCT grp) FROM grp_tag", [])?,
+                tagged: reader.count(
+                    "SELECT count(DISTINCT t.grp) FROM grp_tag t JOIN grp g ON g.n = t.grp WHERE g.pages > 1",
+                    [],
+                )?,
             })
         })
     })
