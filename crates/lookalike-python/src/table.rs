@@ -139,7 +139,7 @@ pub(crate) fn keep_mask<'py>(
         let mut flags = kept.into_iter();
         for batch in &pages.batches {
             let records = batch.column(0).as_primitive_opt::<UInt64Type>();
-            for record in records.ok_or_else(|| damaged(&pages_path, &"'record' is no number"))?.values() {
+            for record in records.ok_or_else(|| damaged(&pages_path, &"'record' is not a number"))?.values() {
                 let at = usize::try_from(*record).ok().and_then(|record| record.checked_sub(1));
                 if let (Some(slot), Some(flag)) = (at.and_then(|at| mask.get_mut(at)), flags.next()) {
                     *slot = flag;
