@@ -1,9 +1,9 @@
-//! The leader rule: a bucket that is far too common, in linear time.
+//! The rule for buckets that are far too common: members are compared with leaders, not with each other.
 //!
-//! In: a crowded bucket. Out: pairs between its members and its leaders. The members come in rank
-//! order; each is compared with those leaders found so far that share most with it, at most
-//! [`MOST_COMPARED`], and becomes a leader if it matches none. Guaranteed: at most `MOST_COMPARED`
-//! comparisons per member; the result depends neither on threads nor on how the work is divided.
+//! In: a crowded bucket. Out: pairs between its members and its leaders. The leaders of a feature are the best-ranked members
+//! that have it among their [`LOOKED_AT`] smallest, at most [`LEADERS_PER_FEATURE`]; a member is compared with those leaders of
+//! its own smallest features that share most of them, at most [`MOST_COMPARED`]. Who leads is a minimum, so a bucket can be
+//! worked on in parts that know nothing of each other, and the result depends neither on them nor on threads.
 
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
@@ -17,53 +17,17 @@ use crate::spill::Scratch;
 use crate::text::term::TokenHasher;
 use crate::verify;
 
-/// Leaders a member is compared with.
+/// Features by which the leaders of a page are found, those of smallest hash.
+pub const LOOKED_AT: usize = 64;
+/// Leaders that a feature has.
+pub const LEADERS_PER_FEATURE: usize = 4;
+/// Leaders that a member is compared with.
 pub const MOST_COMPARED: usize = 64;
-/// Features by which a leader is found, those of smallest hash.
-const FEATURES_PER_LEADER: usize = 32;
-/// A feature that more leaders have than this distinguishes none of them.
-const LEADERS_PER_FEATURE: usize = 256;
 
-/// The leaders of a bucket, found by what they share with a page.
-#[derive(Default)]
-struct Leaders {
-    pages: Vec<PageId>,
-    of_feature: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>>,
-    shared: Vec<u32>,
-    met: Vec<u32>,
-}
-
-impl Leaders {
-    fn add(&mut self, page: PageId, features: &[u64]) {
-        let number = u32::try_from(self.pages.len()).expect("leaders are pages, which are numbered by 32 bits");
-        self.pages.push(page);
-        self.shared.push(0);
-        for &feature in features.iter().take(FEATURES_PER_LEADER) {
-            let leaders = self.of_feature.entry(feature).or_default();
-            if leaders.len() < LEADERS_PER_FEATURE {
-                leaders.push(number);
-            }
-        }
-    }
-
-    /// The leaders that share most with a page: all while there are few.
-    fn nearest(&mut self, features: &[u64]) -> Vec<PageId> {
-        if self.pages.len() <= MOST_COMPARED {
-            return self.pages.clone();
-        }
-        for leader in features.iter().filter_map(|feature| self.of_feature.get(feature)).flatten() {
-            if self.shared[*leader as usize] == 0 {
-                self.met.push(*leader);
-            }
-            self.shared[*leader as usize] += 1;
-        }
-        self.met.sort_unstable_by_key(|&leader| (std::cmp::Reverse(self.shared[leader as usize]), leader));
-        let nearest = self.met.iter().take(MOST_COMPARED).map(|&leader| self.pages[leader as usize]).collect();
-        for leader in self.met.drain(..) {
-            self.shared[leader as usize] = 0;
-        }
-        nearest
-    }
+/// The features of a page by which its leaders are found, of all its features in ascending order.
+#[must_use]
+pub fn looked_at(features: &[u64]) -> &[u64] {
+    &features[..features.len().min(LOOKED_AT)]
 }
 
 /// A crowded bucket, for the report.
@@ -73,12 +37,23 @@ pub struct CappedBucket {
     pub band: usize,
     /// Members.
     pub size: usize,
-    /// Members that no earlier leader matched.
+    /// Members that others were compared with.
     pub leaders: usize,
     /// Comparisons made.
     pub compared: u64,
     /// The two best-ranked members.
     pub example: (PageId, PageId),
+}
+
+/// What was found in a bucket.
+#[derive(Debug)]
+pub struct CrowdPairs {
+    /// The bucket.
+    pub capped: CappedBucket,
+    /// Near-duplicates.
+    pub accepted: Vec<ScoredPair>,
+    /// Pairs that just miss, each with the member that was compared with a leader.
+    pub near_misses: Vec<(PageId, ScoredPair)>,
 }
 
 /// Compares the members of a bucket with its leaders.
@@ -92,49 +67,72 @@ pub fn compare(
     rank: &(dyn Fn(PageId) -> u32 + Sync),
     is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
     scratch: &mut PairScratch,
-) -> Result<(CappedBucket, Vec<(ScoredPair, Verdict)>)> {
+) -> Result<CrowdPairs> {
     let mut members = bucket.members.clone();
     members.sort_unstable_by_key(|&page| rank(page));
-    let mut leaders = Leaders::default();
+    let mut led: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>> = HashMap::default();
     let mut features = Scratch::default();
-    let mut found = Vec::new();
-    let mut compared = 0;
-    for &member in &members {
-        let mut matched = false;
-        // Of what a member just misses only the closest is kept: a template has many near misses.
-        let mut closest: Option<ScoredPair> = None;
+    let mut leaders: Vec<u32> = Vec::new();
+    let mut is_leader = vec![false; members.len()];
+    let (mut accepted, mut near_misses, mut compared) = (Vec::new(), Vec::new(), 0);
+    for (place, &member) in (0..).zip(&members) {
         let own = sets.features(member, &mut features)?;
-        for leader in leaders.nearest(own) {
+        leaders.clear();
+        for &feature in looked_at(own) {
+            // In the order of ranks, those who come first lead.
+            let known = led.entry(feature).or_default();
+            leaders.extend_from_slice(known);
+            if known.len() < LEADERS_PER_FEATURE {
+                known.push(place);
+            }
+        }
+        for leader in nearest(&mut leaders) {
+            let number = leader as usize;
+            let leader = members[number];
             if !is_wanted(leader, member) {
                 continue;
             }
+            is_leader[number] = true;
             compared += 1;
             if !plan.can_be_close(sets.feature_count_of(leader), own.len() as u64) {
                 continue;
             }
             let (pair, verdict) = verify::compare(sets, leader, member, plan, scratch)?;
             match verdict {
-                Verdict::Accepted => {
-                    // A member that merely contains the leader still has to stand for itself.
-                    matched |= plan.can_stand_for(&pair, member);
-                    found.push((pair, verdict));
-                }
-                Verdict::NearMiss if closest.is_none_or(|best| pair.similarity > best.similarity) => {
-                    closest = Some(pair);
-                }
-                Verdict::NearMiss | Verdict::Rejected => {}
+                Verdict::Accepted => accepted.push(pair),
+                Verdict::NearMiss => near_misses.push((member, pair)),
+                Verdict::Rejected => {}
             }
-        }
-        found.extend(closest.map(|pair| (pair, Verdict::NearMiss)));
-        if !matched {
-            leaders.add(member, own);
         }
     }
     let example = (members[0], members[1]);
-    Ok((
-        CappedBucket { band: bucket.band, size: members.len(), leaders: leaders.pages.len(), compared, example },
-        found,
-    ))
+    let capped = CappedBucket {
+        band: bucket.band,
+        size: members.len(),
+        leaders: is_leader.iter().filter(|is| **is).count(),
+        compared,
+        example,
+    };
+    Ok(CrowdPairs { capped, accepted, near_misses })
+}
+
+/// Of leaders, each as often as it shares a feature, those who share most; of equals, the better-ranked.
+pub(crate) fn nearest(leaders: &mut [u32]) -> Vec<u32> {
+    leaders.sort_unstable();
+    let mut shared: Vec<(usize, u32)> = leaders.chunk_by(|a, b| a == b).map(|same| (same.len(), same[0])).collect();
+    shared.sort_unstable_by_key(|&(count, leader)| (std::cmp::Reverse(count), leader));
+    shared.into_iter().take(MOST_COMPARED).map(|row| row.1).collect()
+}
+
+/// Of what a page just misses in crowds only the closest is kept: a template has many near misses.
+#[must_use]
+pub fn closest(mut near_misses: Vec<(PageId, ScoredPair)>) -> Vec<ScoredPair> {
+    near_misses.sort_by(|(page, one), (other, two)| {
+        let by_similarity = two.similarity.total_cmp(&one.similarity);
+        page.cmp(other).then(by_similarity).then((one.left, one.right).cmp(&(two.left, two.right)))
+    });
+    near_misses.dedup_by_key(|(page, _)| *page);
+    near_misses.into_iter().map(|(_, pair)| pair).collect()
 }
 
 #[cfg(test)]
@@ -174,16 +172,16 @@ mod tests {
         let bucket = CrowdedBucket { band: 4, members: PageId::first(300).collect() };
         // The last page ranks first.
         let rank = |page: PageId| 1000 - page.number();
-        let (capped, pairs) = compare(&bucket, &sets, &plan, &rank, &|_, _| true, &mut PairScratch::default()).unwrap();
-        assert_eq!((capped.size, capped.leaders, capped.band), (300, 3, 4));
+        let found = compare(&bucket, &sets, &plan, &rank, &|_, _| true, &mut PairScratch::default()).unwrap();
+        let (capped, pairs) = (found.capped, found.accepted);
+        assert_eq!((capped.size, capped.leaders, capped.band), (300, 12, 4));
         assert_eq!(capped.example, (PageId::new(299), PageId::new(298)));
-        let pairs: Vec<ScoredPair> = pairs.into_iter().map(|(pair, _)| pair).collect();
         let matched: BTreeSet<PageId> = pairs.iter().map(|pair| pair.left).collect();
-        assert_eq!(matched.len(), 297, "all but the leaders are matched");
+        assert_eq!(matched.len(), 297, "all but the best of each group are matched");
         assert!(
             pairs
                 .iter()
-                .all(|pair| pair.right.number() >= 297 && groups[pair.left.index()] == groups[pair.right.index()])
+                .all(|pair| pair.right.number() >= 288 && groups[pair.left.index()] == groups[pair.right.index()])
         );
     }
 
@@ -194,9 +192,9 @@ mod tests {
         let groups: Vec<u64> = (0..1200).map(|page| page % 300).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: PageId::first(1200).collect() };
-        let (capped, pairs) =
-            compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut PairScratch::default()).unwrap();
-        assert_eq!((capped.leaders, pairs.len()), (300, 900));
+        let found = compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut PairScratch::default()).unwrap();
+        // Three of every four members come behind one leader, two and three.
+        assert_eq!((found.capped.leaders, found.accepted.len()), (900, 300 * (1 + 2 + 3)));
     }
 
     #[test]
@@ -206,10 +204,8 @@ mod tests {
         let groups: Vec<u64> = (0..500).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: PageId::first(500).collect() };
-        let (capped, pairs) =
-            compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut PairScratch::default()).unwrap();
-        assert_eq!(capped.leaders, 500);
-        assert!(capped.compared <= 500 * MOST_COMPARED as u64);
-        assert!(pairs.is_empty());
+        let found = compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut PairScratch::default()).unwrap();
+        assert!(found.capped.compared <= 500 * MOST_COMPARED as u64);
+        assert!(found.accepted.is_empty());
     }
 }

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
 use crate::sketch::page_sets::{PageSets, PairScratch};
-use leaders::CappedBucket;
+use leaders::{CappedBucket, CrowdPairs};
 use score::score;
 
 /// Pairs that are compared by one thread at a time.
@@ -97,18 +97,21 @@ pub fn verify(
     let mut found: Vec<(ScoredPair, Verdict)> = scored.into_iter().flatten().collect();
     let mut compared = candidates.pairs.len() as u64;
     let mut capped = Vec::new();
-    let crowds: Vec<(CappedBucket, Vec<(ScoredPair, Verdict)>)> = candidates
+    let crowds: Vec<CrowdPairs> = candidates
         .crowded
         .par_iter()
         .map_init(PairScratch::default, |scratch, bucket| {
             leaders::compare(bucket, sets, plan, rank, is_wanted, scratch)
         })
         .collect::<Result<_>>()?;
-    for (bucket, pairs) in crowds {
-        compared += bucket.compared;
-        capped.push(bucket);
-        found.extend(pairs);
+    let mut near_misses = Vec::new();
+    for crowd in crowds {
+        compared += crowd.capped.compared;
+        capped.push(crowd.capped);
+        found.extend(crowd.accepted.into_iter().map(|pair| (pair, Verdict::Accepted)));
+        near_misses.extend(crowd.near_misses);
     }
+    found.extend(leaders::closest(near_misses).into_iter().map(|pair| (pair, Verdict::NearMiss)));
     found.par_sort_unstable_by_key(|(pair, _)| (pair.left, pair.right));
     found.dedup_by_key(|(pair, _)| (pair.left, pair.right));
     let (accepted, close): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, verdict)| *verdict == Verdict::Accepted);
