@@ -101,6 +101,12 @@ pub mod compare {
     pub use crate::text::{BlockPart, PageBlock};
 }
 
+/// The main job in parts, for machines that share nothing but rows: see [`parts::part`]. The Python package puts them together on
+/// Apache Spark.
+pub mod parts {
+    pub use crate::job::dedup::parts::{Emit, JobInput, Part, SourceOfJob, UnitOfJob, columns, connected, learn, part};
+}
+
 /// What a run leaves behind: the names of its files, its counts, what could not be read, its groups, and why a page was
 /// dropped or kept.
 pub mod result {

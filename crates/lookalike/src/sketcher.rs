@@ -280,6 +280,11 @@ impl Sketcher {
         PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
     }
 
+    /// The group that the page just read is searched within.
+    pub(crate) fn group(&self) -> u64 {
+        self.group
+    }
+
     /// The features of the page just read, each as often as it occurs.
     #[must_use]
     pub fn sequence(&self) -> &[u64] {

@@ -44,7 +44,7 @@ impl Candidates {
 }
 
 /// A bucket up to this size has all its pairs looked at by the filter before it counts as crowded.
-const MOST_FILTERED: usize = 1 << 15;
+pub(crate) const MOST_FILTERED: usize = 1 << 15;
 
 /// Collects candidates band by band.
 pub struct BandJoin<'a> {

@@ -58,12 +58,18 @@ pub struct Sharing {
 
 impl Sharing {
     /// The share of a page that another must have at least, as far as its prefix is concerned.
-    fn prefix_threshold(self) -> f64 {
+    pub(crate) fn prefix_threshold(self) -> f64 {
         if self.prefix_filter { self.threshold } else { 0.0 }
     }
 
+    /// The least weight of a page that can share enough with one of this weight.
+    pub(crate) fn lightest(self, total: u64) -> f64 {
+        // Rounding must not leave out a page that just reaches the threshold.
+        self.threshold * total as f64 * (1.0 - 1e-9)
+    }
+
     /// The weight that two pages of these weights must share.
-    fn needed(self, left: u64, right: u64) -> f64 {
+    pub(crate) fn needed(self, left: u64, right: u64) -> f64 {
         let (left, right) = (left as f64, right as f64);
         match self.measure {
             Measure::Coverage => self.threshold * left.min(right),
@@ -298,8 +304,7 @@ impl Index {
         let mut met = Collisions::default();
         let total = self.totals[place];
         let is_coverage = sharing.measure == Measure::Coverage;
-        // Rounding must not leave out a page that just reaches the threshold.
-        let lightest = sharing.threshold * total as f64 * (1.0 - 1e-9);
+        let lightest = sharing.lightest(total);
         let from = if sharing.size_filter && !is_coverage {
             self.totals.partition_point(|&other| (other as f64) < lightest)
         } else {

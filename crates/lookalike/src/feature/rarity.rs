@@ -30,6 +30,20 @@ impl Rarity {
         }
     }
 
+    /// From counters that were counted elsewhere.
+    pub(crate) fn of_counts(counts: impl IntoIterator<Item = (usize, u32)>) -> Rarity {
+        let mut rarity = Rarity::default();
+        for (counter, count) in counts {
+            rarity.counts[counter & (COUNTERS - 1)] = count;
+        }
+        rarity
+    }
+
+    /// The counters that counted something.
+    pub(crate) fn counts(&self) -> impl Iterator<Item = (usize, u32)> + '_ {
+        self.counts.iter().copied().enumerate().filter(|row| row.1 > 0)
+    }
+
     /// Pages that have a feature, or a few more.
     #[must_use]
     pub fn count(&self, feature: u64) -> u32 {

@@ -10,6 +10,7 @@ mod first_reading;
 mod held_pages;
 mod inputs;
 mod limits;
+pub mod parts;
 mod search;
 mod second_reading;
 mod sketched_batch;

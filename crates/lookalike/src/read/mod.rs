@@ -40,7 +40,7 @@ pub(crate) use source::plain;
 pub use source::{STDIN, Source, Sources, discover, known_source};
 pub(crate) use split::batch::Batch;
 pub use split::batch::{NotAPage, Record};
-pub(crate) use split::units::{Unit, UnitEnd};
+pub(crate) use split::units::{Stretch, Unit, UnitEnd};
 pub(crate) use split::unpack::Unpacker;
 pub use wanted::{Wanted, WantedRecord};
 

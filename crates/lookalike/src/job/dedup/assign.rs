@@ -6,7 +6,7 @@ use crate::candidate::band_join::Candidates;
 use crate::cluster::components::{Components, smallest_ids};
 use crate::cluster::decided::{self, PageDecision};
 use crate::cluster::identity::IdentitySets;
-use crate::cluster::{ClusterMode, Direction, Fate, Link, components, fates, name_kept, star};
+use crate::cluster::{ClusterMode, Direction, Fate, Link, Neighbours, components, fates, name_kept, star};
 use crate::error::Result;
 use crate::job::dedup::Run;
 use crate::job::dedup::held_pages::HeldPages;
@@ -19,13 +19,34 @@ use crate::verify::leaders::MOST_COMPARED;
 use crate::verify::{self, Verified};
 
 /// Rounds in which members of crowds are compared with the pages that their leaders were dropped for.
-const ROUNDS: usize = 32;
+pub(super) const ROUNDS: usize = 32;
 
 /// What became of each page.
 pub(crate) struct Groups {
     pub(crate) fates: PageVec<Fate>,
     /// For each page the page with the smallest id in its component.
     pub(crate) component: PageVec<PageId>,
+}
+
+/// Shows every kept page with each of the kept pages that a dropped neighbour of it is near to, if a crowd kept them apart.
+pub(super) fn behind_dropped(
+    order: &[PageId],
+    chosen: &PageVec<Link>,
+    neighbours: &Neighbours,
+    is_in_crowd: &dyn Fn(PageId) -> bool,
+    mut visit: impl FnMut(PageId, PageId) -> Result<()>,
+) -> Result<()> {
+    let is_kept = |page: PageId| chosen[page].page == page;
+    for &page in order.iter().filter(|&&page| is_kept(page)) {
+        let concerns = |other: PageId| is_in_crowd(page) || is_in_crowd(other);
+        let dropped = neighbours.of(page).iter().filter(|link| !is_kept(link.page) && concerns(link.page));
+        let behind = dropped.flat_map(|link| neighbours.of(link.page)).map(|link| link.page);
+        let mut behind: Vec<PageId> = behind.filter(|&kept| kept != page && is_kept(kept)).collect();
+        behind.sort_unstable();
+        behind.dedup();
+        behind.into_iter().take(MOST_COMPARED).try_for_each(|kept| visit(page, kept))?;
+    }
+    Ok(())
 }
 
 impl Run<'_> {
@@ -51,23 +72,15 @@ impl Run<'_> {
         for _ in 0..ROUNDS {
             let direction = Direction::of(self.plan, None);
             let (chosen, neighbours) = star::stars(pages, order, &verified.pairs, direction, self.plan.guess);
-            let is_kept = |page: PageId| chosen[page].page == page;
             let mut found = Vec::new();
-            for &page in order.iter().filter(|&&page| is_kept(page)) {
-                let concerns = |other: PageId| is_in_crowd[page] || is_in_crowd[other];
-                let dropped = neighbours.of(page).iter().filter(|link| !is_kept(link.page) && concerns(link.page));
-                let behind = dropped.flat_map(|link| neighbours.of(link.page)).map(|link| link.page);
-                let mut behind: Vec<PageId> = behind.filter(|&kept| kept != page && is_kept(kept)).collect();
-                behind.sort_unstable();
-                behind.dedup();
-                for kept in behind.into_iter().take(MOST_COMPARED) {
-                    if is_wanted(page, kept) && tried.insert((page.min(kept), page.max(kept))) {
-                        let (pair, verdict) = verify::compare(page_sets, page, kept, self.plan, &mut scratch)?;
-                        verified.compared += 1;
-                        found.extend((verdict == Verdict::Accepted).then_some(pair));
-                    }
+            behind_dropped(order, &chosen, &neighbours, &|page| is_in_crowd[page], |page, kept| {
+                if is_wanted(page, kept) && tried.insert((page.min(kept), page.max(kept))) {
+                    let (pair, verdict) = verify::compare(page_sets, page, kept, self.plan, &mut scratch)?;
+                    verified.compared += 1;
+                    found.extend((verdict == Verdict::Accepted).then_some(pair));
                 }
-            }
+                Ok(())
+            })?;
             if found.is_empty() {
                 return Ok(());
             }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::text::frames::BlockFacts;
@@ -15,13 +16,22 @@ const EMPTY_BIN: u32 = u32::MAX;
 const MENU_WORDS: u32 = 6;
 
 /// The markup of a page, with or without its menus, as numbers that can be compared.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct MarkupSignature {
     /// Pages of different hosts have nothing in common; empty where it is not known.
+    #[serde(serialize_with = "serialize_host", deserialize_with = "deserialize_host")]
     pub(super) host: Arc<str>,
     pub(super) bins: Vec<u32>,
     /// The bins that something fell into, as bits.
     filled: u128,
+}
+
+fn serialize_host<S: Serializer>(host: &Arc<str>, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(host)
+}
+
+fn deserialize_host<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Arc<str>, D::Error> {
+    Ok(String::deserialize(deserializer)?.into())
 }
 
 /// Bins by the hash that falls into each: the smallest stays.
@@ -81,7 +91,7 @@ impl MarkupSignature {
 }
 
 /// What stands for the markup of a page.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(in crate::text) struct PageSignatures {
     pub(in crate::text) markup: MarkupSignature,
     pub(in crate::text) markup_and_menus: MarkupSignature,

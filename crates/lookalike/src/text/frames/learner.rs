@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Result;
@@ -39,7 +40,7 @@ pub(in crate::text) const BETWEEN_EXAMPLES: char = '\0';
 const EXAMPLE_CHARS: usize = 60;
 
 /// A page that is learnt from.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct SamplePage {
     signatures: PageSignatures,
     blocks: Vec<BlockFacts>,
@@ -59,6 +60,11 @@ pub(in crate::text) fn sample_key(signature: &MarkupSignature, blocks: &[BlockFa
 }
 
 impl SamplePage {
+    /// What it is chosen by.
+    pub(crate) fn key(&self) -> u64 {
+        self.key
+    }
+
     /// A page with its blocks, and how each begins.
     pub(in crate::text) fn new(
         key: u64,
@@ -157,6 +163,25 @@ impl FrameLearner {
             && let Some((host, pages)) = self.hosts.pop_last()
         {
             (self.end, self.pages) = (host, self.pages - pages.len());
+        }
+        Ok(())
+    }
+
+    /// The pages that were gathered, each with a hash of its host: others may learn from them.
+    ///
+    /// # Errors
+    /// When a temporary file cannot be read, or the one of `visit`.
+    pub(crate) fn into_samples(mut self, mut visit: impl FnMut(u64, SamplePage) -> Result<()>) -> Result<()> {
+        self.blocks.finish()?;
+        let (mut scratch, mut facts) = (Scratch::default(), Vec::new());
+        for (&host, pages) in &self.hosts {
+            for page in pages.values() {
+                self.read_blocks(page, &mut scratch, &mut facts)?;
+                let examples = page.place.start + (page.blocks * BLOCK_BYTES) as u64..page.place.end;
+                let examples = String::from_utf8_lossy(self.blocks.read(examples, &mut scratch)?).into_owned();
+                let signatures = page.signatures.clone();
+                visit(host, SamplePage { signatures, blocks: facts.clone(), examples, key: page.key })?;
+            }
         }
         Ok(())
     }

@@ -17,6 +17,8 @@ mod tests;
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
+use serde::{Deserialize, Serialize};
+
 use crate::names::named;
 use crate::page::Token;
 use crate::text::term::TokenHasher;
@@ -53,7 +55,7 @@ pub(super) const PROSE: u8 = 2;
 pub(super) const LINKS: u8 = 4;
 
 /// What is known of a block.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub(super) struct BlockFacts {
     /// A hash of its tokens.
     pub(super) hash: u64,
