@@ -109,3 +109,14 @@ def write_jsonl(path, wanted_bytes, seed=1):
     with open(path, "w", encoding="utf-8") as file:
         for line, _ in records(wanted_bytes, seed):
             file.write(line + "\n")
+
+
+def texts(count, words):
+    """Texts, every fifth of them an edited copy of an earlier one."""
+    numbers, all_words = Numbers(20261118), []
+    for at in range(count):
+        if at % 5 == 4:
+            all_words.append(edited(numbers, all_words[numbers.below(at)], numbers.below(40)))
+        else:
+            all_words.append(words_of(numbers, words))
+    return [prose(text) for text in all_words]

@@ -48,6 +48,9 @@ fn extension(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(parts::run_part, module)?)?;
     module.add_function(wrap_pyfunction!(parts::learn_frames, module)?)?;
     module.add_function(wrap_pyfunction!(parts::connected, module)?)?;
+    module.add_function(wrap_pyfunction!(parts::transfer_input, module)?)?;
+    module.add_function(wrap_pyfunction!(parts::transfer_judged, module)?)?;
+    module.add_function(wrap_pyfunction!(parts::transfer_finish, module)?)?;
     module.add_function(wrap_pyfunction!(spool::spool_arrow, module)?)?;
     module.add_function(wrap_pyfunction!(spool::spool_items, module)?)?;
     module.add_function(wrap_pyfunction!(table::read_table, module)?)?;

@@ -7,12 +7,13 @@ use std::thread;
 
 use arrow_array::RecordBatch;
 use lookalike::parts;
+use lookalike::transfer::TransferOptions;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator};
 use pyo3_arrow::{PyRecordBatch, PyTable};
 
-use crate::errors::{InternalError, OrRaise, exception};
-use crate::settings::Settings;
+use crate::errors::{InternalError, OrRaise, exception, misspelt};
+use crate::settings::{Settings, given, set_config};
 use crate::table::Table;
 
 /// Batches that wait to be taken.
@@ -51,6 +52,70 @@ pub(crate) fn connected(py: Python<'_>, pairs: PyTable) -> PyResult<Table> {
     let (batches, _) = pairs.into_inner();
     let found = py.detach(|| parts::connected(&batches)).or_raise()?;
     Ok(Table::new(found.schema(), vec![found]))
+}
+
+/// The settings of a transfer.
+fn transfer_options(settings: &Bound<'_, PyDict>) -> PyResult<TransferOptions> {
+    let mut options = TransferOptions::new("".into(), Vec::new(), Vec::new(), "".into());
+    for given in given(settings)? {
+        match given.name.as_str() {
+            "qrels" => options.qrels = given.text()?.into(),
+            "from" => options.from = given.texts()?,
+            "to" => options.to = given.texts()?,
+            "output" => options.output = given.text()?.into(),
+            "threshold" => options.threshold = given.value.extract()?,
+            "radius" => options.config.method.set("radius", &given.as_parameter()?).or_raise()?,
+            "allow_missing" => options.allow_missing = given.value.is_truthy()?,
+            "verified_only" => options.verified_only = given.value.is_truthy()?,
+            "all_near" => options.all_near = given.value.is_truthy()?,
+            "on_conflict" => options.on_conflict = given.parsed()?,
+            "domains" => options.domains = given.parsed()?,
+            // The directory has the stages of the transfer.
+            "force" => options.force = given.value.is_truthy()?,
+            "replace" => options.replace = given.value.is_truthy()?,
+            name => {
+                if !set_config(&mut options.config, &given)? {
+                    let names = "qrels, from, to, output, threshold, radius, allow_missing, verified_only, all_near, on_conflict, domains, and how pages are read";
+                    return Err(misspelt(
+                        name,
+                        &given.as_parameter()?,
+                        format!("a transfer has no such setting; it has {names}"),
+                    ));
+                }
+            }
+        }
+    }
+    Ok(options)
+}
+
+/// What is to be read for a transfer, in units: as JSON.
+#[pyfunction]
+pub(crate) fn transfer_input(py: Python<'_>, settings: &Bound<'_, PyDict>) -> PyResult<String> {
+    let options = transfer_options(settings)?;
+    let input = py.detach(|| parts::TransferInput::open(&options)).or_raise()?;
+    serde_json::to_string(&input).map_err(|error| InternalError::new_err(error.to_string()))
+}
+
+/// The judged pages, as every machine gets them.
+#[pyfunction]
+pub(crate) fn transfer_judged(py: Python<'_>, found: Vec<Vec<u8>>) -> PyResult<String> {
+    py.detach(|| parts::judged_pages(&found)).or_raise()
+}
+
+/// Writes the result of a transfer; returns its report as JSON.
+#[pyfunction]
+pub(crate) fn transfer_finish(
+    py: Python<'_>,
+    settings: &Bound<'_, PyDict>,
+    spec: &str,
+    judged: &str,
+    counterparts: Vec<Vec<u8>>,
+    counts: &str,
+) -> PyResult<String> {
+    let options = transfer_options(settings)?;
+    let counts = serde_json::from_str(counts).map_err(|error| InternalError::new_err(error.to_string()))?;
+    let report = py.detach(|| parts::finish(&options, spec, judged, &counterparts, counts)).or_raise()?;
+    serde_json::to_string(&report).map_err(|error| InternalError::new_err(error.to_string()))
 }
 
 /// What a part says.
@@ -133,7 +198,9 @@ impl PartRows {
                 },
                 Ok(Said::Done) => return Ok(None),
                 Err(_) => {
-                    return Err(InternalError::new_err("a part panicked; this is a bug in lookalike, please report it"));
+                    return Err(InternalError::new_err(
+                        "a part panicked; this is a bug in lookalike, please report it",
+                    ));
                 }
             }
         }

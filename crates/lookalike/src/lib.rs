@@ -101,10 +101,10 @@ pub mod compare {
     pub use crate::text::{BlockPart, PageBlock};
 }
 
-/// The main job in parts, for machines that share nothing but rows: see [`parts::part`]. The Python package puts them together on
-/// Apache Spark.
+/// Jobs in parts, for machines that share nothing but rows. The Python package puts them together on Apache Spark.
 pub mod parts {
-    pub use crate::job::dedup::parts::{Emit, JobInput, Part, SourceOfJob, UnitOfJob, columns, connected, learn, part};
+    pub use crate::job::dedup::parts::{Emit, JobInput, Part, SourceOfJob, UnitOfJob, connected, learn};
+    pub use crate::transfer::parts::{TransferCounts, TransferInput, columns, finish, judged_pages, part};
 }
 
 /// What a run leaves behind: the names of its files, its counts, what could not be read, its groups, and why a page was

@@ -110,13 +110,7 @@ fn find_in_pages(
     let tables = search.tables();
     let has_texts = judged.pages.iter().any(|page| page.tokens.is_some());
     let mut found = Counterparts { has_texts, ..Counterparts::default() };
-    let describe = |worker: &mut PageWorker<'_>, page: &RawPage<'_>| OtherPage {
-        id: worker.id(page),
-        key: worker.url_key(page),
-        url: page.url.as_deref().map(str::to_owned),
-        fingerprint: worker.fingerprint(page),
-        tokens: worker.tokens(page),
-    };
+    let describe = OtherPage::new;
     let finish = |worker: &mut PageWorker<'_>, rows: Vec<OtherPage>| {
         let shared = rows.iter().filter(|row| row.key.as_deref().is_some_and(|key| judged.corpus_has_url(key)));
         let site = |row: &OtherPage| row.url.as_deref().and_then(|url| options.domains.domain(url));
@@ -136,13 +130,25 @@ fn find_in_pages(
 }
 
 /// A page of the other corpus.
-struct OtherPage {
+pub(super) struct OtherPage {
     id: String,
-    url: Option<String>,
+    pub(super) url: Option<String>,
     /// Its URL, normalised.
-    key: Option<String>,
+    pub(super) key: Option<String>,
     fingerprint: Option<u64>,
     tokens: Vec<Token>,
+}
+
+impl OtherPage {
+    pub(super) fn new(worker: &mut PageWorker<'_>, page: &RawPage<'_>) -> OtherPage {
+        OtherPage {
+            id: worker.id(page),
+            key: worker.url_key(page),
+            url: page.url.as_deref().map(str::to_owned),
+            fingerprint: worker.fingerprint(page),
+            tokens: worker.tokens(page),
+        }
+    }
 }
 
 /// Everything that judged pages are found by.
@@ -170,7 +176,7 @@ pub(super) struct Likeness {
 }
 
 /// Tables over all fingerprints: the page's own, and those of n-grams.
-struct SearchTables<'a> {
+pub(super) struct SearchTables<'a> {
     own: QueryTables<'a>,
     ngrams: Vec<QueryTables<'a>>,
 }
@@ -181,7 +187,7 @@ const DECIDING: usize = 5;
 const DECIDING_OF_FEW: usize = 2;
 const FEW: usize = 40;
 /// The number of pages that tables are laid out for: a batch.
-const BATCH: usize = 256;
+pub(super) const BATCH: usize = 256;
 const BATCH_PAGES: u64 = BATCH as u64;
 
 impl<'a> CounterpartSearch<'a> {
@@ -213,7 +219,7 @@ impl<'a> CounterpartSearch<'a> {
         }
     }
 
-    fn tables(&self) -> SearchTables<'_> {
+    pub(super) fn tables(&self) -> SearchTables<'_> {
         SearchTables {
             own: self.near.tables(),
             ngrams: self.fingerprints.iter().map(NearFingerprints::tables).collect(),
@@ -221,7 +227,7 @@ impl<'a> CounterpartSearch<'a> {
     }
 
     /// The judged pages that pages of a batch are counterparts of.
-    fn counterparts(
+    pub(super) fn counterparts(
         &self,
         rows: &[OtherPage],
         tables: &SearchTables<'_>,

@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::Config;
@@ -14,6 +15,7 @@ use crate::transfer::side::{PageWorker, ReadCounts, Side, url_in_id};
 use crate::transfer::{TransferOptions, urls};
 
 /// A judged page.
+#[derive(Serialize, Deserialize)]
 pub(super) struct JudgedPage {
     pub(super) id: String,
     pub(super) url: Option<String>,
@@ -95,7 +97,8 @@ impl JudgedPages {
         Ok(judged)
     }
 
-    fn push(&mut self, page: JudgedPage, key: Option<String>) {
+    /// Adds a page, with its normalised URL.
+    pub(super) fn push(&mut self, page: JudgedPage, key: Option<String>) {
         // The first page of an id is the one that is meant.
         if self.by_id.contains_key(&page.id) {
             return;
@@ -140,6 +143,7 @@ impl JudgedPages {
     }
 }
 
-fn url_hash(key: &str) -> u64 {
+/// What stands for a normalised URL.
+pub(super) fn url_hash(key: &str) -> u64 {
     xxh3_64(key.as_bytes())
 }

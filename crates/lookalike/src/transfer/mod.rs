@@ -10,6 +10,7 @@ mod counterparts;
 mod judged;
 mod ngrams;
 mod output;
+pub mod parts;
 pub mod qrels;
 mod side;
 pub mod urls;
@@ -21,6 +22,7 @@ pub use urls::DomainRule;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::Config;
@@ -120,7 +122,7 @@ named! {
 }
 
 /// How a counterpart was found.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum Way {
     /// By its URL only; the content differs.
     Url,
@@ -143,7 +145,7 @@ impl Way {
 }
 
 /// A judged page and a page of the other corpus.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Counterpart {
     /// The judged page, by number.
     pub(crate) judged: u32,
@@ -185,6 +187,22 @@ pub(crate) struct Counterpart {
 /// When something cannot be read or written, judged pages are missing that must not be, or the two sides do not fit
 /// together.
 pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Report> {
+    let (judgments, work) = start(options)?;
+    let read = &options.config.read;
+    let (from, to) = (Side::new(&options.from, read)?, Side::new(&options.to, read)?);
+    let config = side::common_config(&from, &to, &options.config)?;
+    let config = side::with_frames(config, [&from, &to], options.threads, observer)?;
+    let judged = JudgedPages::read(&from, &judgments, &config, options, observer)?;
+    check_missing(&judged, &judgments, options)?;
+    let search = CounterpartSearch::new(&judged, &config, options);
+    let found = Counterparts::find(&search, &to, &config, options, observer)?;
+    let report = output::write(&judgments, &search, &found, options, work.path())?;
+    work.publish()?;
+    Ok(report)
+}
+
+/// The judgments, and where the result goes.
+fn start(options: &TransferOptions) -> Result<(Vec<Judgment>, WorkDir)> {
     if !(options.threshold > 0.0 && options.threshold <= 1.0) {
         return Err(Error::invalid("threshold", options.threshold, "must be above 0 and at most 1"));
     }
@@ -201,17 +219,7 @@ pub fn transfer(options: &TransferOptions, observer: &dyn Observer) -> Result<Re
     if !options.replace && output::is_of_other_job(work.output(), &options.job(&judgments)) {
         return Err(Error::OtherResult { path: options.output.clone() });
     }
-    let read = &options.config.read;
-    let (from, to) = (Side::new(&options.from, read)?, Side::new(&options.to, read)?);
-    let config = side::common_config(&from, &to, &options.config)?;
-    let config = side::with_frames(config, [&from, &to], options.threads, observer)?;
-    let judged = JudgedPages::read(&from, &judgments, &config, options, observer)?;
-    check_missing(&judged, &judgments, options)?;
-    let search = CounterpartSearch::new(&judged, &config, options);
-    let found = Counterparts::find(&search, &to, &config, options, observer)?;
-    let report = output::write(&judgments, &search, &found, options, work.path())?;
-    work.publish()?;
-    Ok(report)
+    Ok((judgments, work))
 }
 
 fn check_missing(judged: &JudgedPages, judgments: &[Judgment], options: &TransferOptions) -> Result<()> {

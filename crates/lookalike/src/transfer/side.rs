@@ -11,6 +11,7 @@ use crate::index::pages::fingerprint;
 use crate::index::{FingerprintOrigin, Index, OpenOptions};
 use crate::observe::{Observer, Stage};
 use crate::page::{RawPage, Token};
+use crate::plan::Plan;
 use crate::read::{Corpus, ReadConfig};
 use crate::sketcher::Sketcher;
 use crate::text::{PageReader, Scope, TextOptions};
@@ -118,7 +119,18 @@ pub(super) struct PageWorker<'a> {
     pub(super) scratch: NgramScratch,
 }
 
-impl PageWorker<'_> {
+impl<'a> PageWorker<'a> {
+    pub(super) fn new(corpus: &'a Corpus, plan: &Plan) -> PageWorker<'a> {
+        let frames = plan.corpus.as_ref().and_then(|corpus| corpus.frames.clone());
+        let options = TextOptions { words: false, blocks: true, ..plan.text };
+        PageWorker {
+            corpus,
+            sketcher: Sketcher::of_plan(plan),
+            reader: PageReader::new(options).without(frames),
+            scratch: NgramScratch::default(),
+        }
+    }
+
     pub(super) fn id(&self, page: &RawPage<'_>) -> String {
         self.corpus.id_of(page)
     }
@@ -151,6 +163,10 @@ pub(super) struct ReadCounts {
 }
 
 impl PageFiles {
+    pub(super) fn corpus(&self) -> &Corpus {
+        &self.corpus
+    }
+
     /// Reads all pages: `describe` makes a row of each, `finish` makes something of the rows of a batch, `collect`
     /// gets that in the order of the input.
     pub(super) fn read<Row, Made: Send>(
@@ -164,16 +180,9 @@ impl PageFiles {
     ) -> Result<ReadCounts> {
         let corpus = &self.corpus;
         let plan = config.plan();
-        let frames = plan.corpus.as_ref().and_then(|corpus| corpus.frames.clone());
-        let options = TextOptions { words: false, blocks: true, ..plan.text };
         observer.start(Stage::Read, corpus.bytes());
         let scanned = corpus.scan().threads(threads).observed_by(observer).without_revisits().for_each_batch(
-            || PageWorker {
-                corpus,
-                sketcher: Sketcher::of_plan(&plan),
-                reader: PageReader::new(options).without(frames.clone()),
-                scratch: NgramScratch::default(),
-            },
+            || PageWorker::new(corpus, &plan),
             |worker, records| {
                 let mut rows = Vec::new();
                 records.for_each_page(|page| {

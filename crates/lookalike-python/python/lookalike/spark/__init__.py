@@ -13,7 +13,9 @@ Needs PySpark 4, pyarrow and pandas below 3: ``pip install "lookalike[spark]"``.
 from __future__ import annotations
 
 from lookalike.spark._dedup import SparkResult, dedup
+from lookalike.spark._hamming import hamming_join
 from lookalike.spark._session import package_archive, session
 from lookalike.spark._stages import StageError
+from lookalike.spark._transfer import transfer
 
-__all__ = ["SparkResult", "StageError", "dedup", "package_archive", "session"]
+__all__ = ["SparkResult", "StageError", "dedup", "hamming_join", "package_archive", "session", "transfer"]

@@ -25,7 +25,8 @@ def _value(text: str) -> Any:
 
 def _arguments() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m lookalike.spark", description="Find near-duplicates on Apache Spark: the result of one machine, row for row."
+        prog="python -m lookalike.spark",
+        description="Find near-duplicates on Apache Spark: the result of one machine, row for row.",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     dedup = commands.add_parser(
@@ -34,14 +35,35 @@ def _arguments() -> argparse.ArgumentParser:
         description="Finds near-duplicates, and says which pages to keep. A run that was stopped goes on if it is started again.",
         epilog="Every other option is one of `lookalike dedup`, or a parameter of the method: --threshold 0.8, --keep longest.",
     )
-    dedup.add_argument("--input", nargs="+", required=True, metavar="PATH", help="files, directories or patterns; every executor must see them")
-    dedup.add_argument("--output", required=True, metavar="DIR", help="for the tables and the stages; Spark must be able to write there")
-    dedup.add_argument("--method", default="minhash", help="minhash (default), simhash, combined, shingle, projection, routed, spotsigs")
+    dedup.add_argument(
+        "--input", nargs="+", required=True, metavar="PATH", help="files, directories or patterns; every executor must see them"
+    )
+    dedup.add_argument(
+        "--output", required=True, metavar="DIR", help="for the tables and the stages; Spark must be able to write there"
+    )
+    dedup.add_argument(
+        "--method", default="minhash", help="minhash (default), simhash, combined, shingle, projection, routed, spotsigs"
+    )
     dedup.add_argument("--against", nargs="+", metavar="PATH", help="files of another corpus, whose pages stay")
-    dedup.add_argument("--master", help="where to run; by default what spark-submit says, or this machine")
-    dedup.add_argument("--restart", action="store_true", help="begin anew, whatever the output directory has")
     dedup.add_argument("--driver-pairs", type=int, metavar="N", help="up to so many pairs are grouped by the driver in one step")
-    dedup.add_argument("--quiet", action="store_true", help="say nothing about stages")
+    transfer = commands.add_parser(
+        "transfer",
+        help="carry relevance judgments from one crawl to another",
+        description="Carries relevance judgments from one crawl to another: DIR/result has the judgments, and both ids with the evidence.",
+        epilog="Every other option is one of `lookalike transfer`: --threshold 0.8, --allow-missing.",
+    )
+    transfer.add_argument("--qrels", required=True, metavar="FILE", help="the judgments, in TREC format")
+    transfer.add_argument(
+        "--from", nargs="+", required=True, metavar="PATH", dest="source", help="files of the crawl that they are about"
+    )
+    transfer.add_argument("--to", nargs="+", required=True, metavar="PATH", dest="target", help="files of the other crawl")
+    transfer.add_argument(
+        "--output", required=True, metavar="DIR", help="for the result and the stages; the driver must be able to write there"
+    )
+    for command in (dedup, transfer):
+        command.add_argument("--master", help="where to run; by default what spark-submit says, or this machine")
+        command.add_argument("--restart", action="store_true", help="begin anew, whatever the output directory has")
+        command.add_argument("--quiet", action="store_true", help="say nothing about stages")
     return parser
 
 
@@ -71,33 +93,46 @@ def main(arguments: Sequence[str] | None = None) -> int:
     known, rest = parser.parse_known_args(arguments)
     settings = _settings(rest, parser)
     try:
-        from lookalike.spark._dedup import DRIVER_PAIRS, dedup
-        from lookalike.spark._session import session
+        from lookalike.spark import session
     except ImportError as error:
         print(f"lookalike.spark: {error}; install what it needs: pip install 'lookalike[spark]'", file=sys.stderr)
         return 1
     spark = session(known.master)
     spark.sparkContext.setLogLevel("ERROR")
     try:
-        result = dedup(
-            spark,
-            known.input,
-            output=known.output,
-            method=known.method,
-            against=known.against,
-            restart=known.restart,
-            quiet=known.quiet,
-            driver_pairs=DRIVER_PAIRS if known.driver_pairs is None else known.driver_pairs,
-            **settings,
-        )
+        counts = _dedup(spark, known, settings) if known.command == "dedup" else _transfer(spark, known, settings)
     except LookalikeError as error:
         print(f"error: {error}", file=sys.stderr)
         return 2 if type(error).__name__ == "InvalidSetting" else 1
     finally:
         spark.stop()
-    counts = {name: result.summary[name] for name in ("pages", "kept", "dropped", "verified_pairs", "near_misses", "skipped")}
     print(json.dumps(counts))
-    return 3 if result.summary["skipped"] else 0
+    return 3 if counts["skipped"] else 0
+
+
+def _dedup(spark: Any, known: argparse.Namespace, settings: dict[str, Any]) -> dict[str, Any]:
+    from lookalike.spark._dedup import DRIVER_PAIRS, dedup
+
+    result = dedup(
+        spark,
+        known.input,
+        output=known.output,
+        method=known.method,
+        against=known.against,
+        restart=known.restart,
+        quiet=known.quiet,
+        driver_pairs=DRIVER_PAIRS if known.driver_pairs is None else known.driver_pairs,
+        **settings,
+    )
+    return {name: result.summary[name] for name in ("pages", "kept", "dropped", "pairs", "near_misses", "skipped")}
+
+
+def _transfer(spark: Any, known: argparse.Namespace, settings: dict[str, Any]) -> dict[str, Any]:
+    from lookalike.spark import transfer
+
+    return transfer(
+        spark, known.qrels, known.source, known.target, output=known.output, restart=known.restart, quiet=known.quiet, **settings
+    )
 
 
 if __name__ == "__main__":

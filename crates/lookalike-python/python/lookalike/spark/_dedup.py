@@ -12,7 +12,7 @@ from lookalike import _lookalike
 from lookalike._errors import InputError
 from lookalike.spark import _tables
 from lookalike.spark._job import Job, job_key
-from lookalike.spark._stages import Stages
+from lookalike.spark._stages import Stages, local_path, write_text
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -102,7 +102,6 @@ def _paths(source: Any) -> list[str]:
 
 def _finish(job: Job, directory: str) -> SparkResult:
     """Writes the tables."""
-    from pyspark.sql import DataFrame
 
     if not job.pages().where("is_page and is_input").limit(1).count():
         raise InputError("there are no pages in the input")
@@ -135,9 +134,15 @@ def _finish(job: Job, directory: str) -> SparkResult:
     )
 
     def notes() -> bool:
+        text = json.dumps(result.summary, ensure_ascii=False, indent=2)
+        if (path := local_path(directory)) is not None:
+            lines = "".join(row["value"] + "\n" for row in _tables.skipped(job).toLocalIterator())
+            write_text(path / "skipped.jsonl", lines)
+            write_text(path / "summary.json", text + "\n")
+            return True
         _tables.skipped(job).write.mode("overwrite").text(f"{directory.rstrip('/')}/skipped.jsonl")
-        text = job.spark.createDataFrame([(json.dumps(result.summary, ensure_ascii=False),)], "value string")
-        text.coalesce(1).write.mode("overwrite").text(f"{directory.rstrip('/')}/summary.json")
+        rows = job.spark.createDataFrame([(text,)], "value string")
+        rows.coalesce(1).write.mode("overwrite").text(f"{directory.rstrip('/')}/summary.json")
         return True
 
     job.stages.value("92-notes", notes)
@@ -153,6 +158,8 @@ def _write_input(
     restart: bool,
 ) -> str:
     """A data frame as files, in an order that is always the same."""
+    from pyspark.sql import functions as f
+
     id_field = settings.get("id_field") or "id"
     if id_field not in documents.columns:
         raise InputError(f"the data frame has no column '{id_field}'; name the one with unique ids with id_field")
@@ -161,7 +168,11 @@ def _write_input(
     if missing:
         raise InputError(f"the data frame has no column '{missing[0]}', which order_by names")
     path = f"{directory.rstrip('/')}/_stages/0-input"
-    stages = Stages(spark, directory + "/_stages/input", "input", restart=restart, quiet=True)
+    # What is in it, whatever it was made by: another run with the same rows goes on.
+    hashed = f.sum(f.xxhash64(*documents.columns).cast("decimal(38,0)")).cast("string")
+    row = documents.agg(f.count("*").alias("count"), hashed.alias("sum")).collect()[0]
+    key = json.dumps([row["count"], row["sum"], documents.columns, order, id_field])
+    stages = Stages(spark, directory + "/_stages/input", key, restart=restart, quiet=True)
 
     def written() -> bool:
         rows = documents.orderBy(*order, id_field)

@@ -15,9 +15,7 @@ if TYPE_CHECKING:
 MOST_ROUNDS = 100
 
 
-def components(
-    pairs: DataFrame, *, driver_pairs: int, checkpoint: Callable[[int, DataFrame], DataFrame]
-) -> tuple[DataFrame, int]:
+def components(pairs: DataFrame, *, driver_pairs: int, checkpoint: Callable[[int, DataFrame], DataFrame]) -> tuple[DataFrame, int]:
     """For every page of ``pairs`` (columns ``left`` and ``right``) the first page of its component, and the rounds that took.
 
     Up to ``driver_pairs`` pairs are finished on the driver, in one step. More are finished by large-star and small-star

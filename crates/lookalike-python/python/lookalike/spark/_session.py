@@ -20,7 +20,7 @@ _LOOPBACK = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     # One machine has few cores, and every task costs.
-    "spark.sql.shuffle.partitions": "8",
+    "spark.sql.shuffle.partitions": "4",
 }
 
 
@@ -55,7 +55,8 @@ def session(master: str | None = None, *, name: str = "lookalike", **settings: s
         conf.setMaster(master)
     elif not conf.contains("spark.master"):
         conf.setMaster("local[*]")
-    if conf.get("spark.master", "").startswith("local"):
+    where = conf.get("spark.master", "")
+    if where.startswith(("local", "spark://127.0.0.1", "spark://localhost")):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
         # The Python that runs this, not the first one in the path.
         os.environ.setdefault("PYSPARK_PYTHON", sys.executable)

@@ -6,6 +6,7 @@ import json
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lookalike._errors import LookalikeError
@@ -16,6 +17,21 @@ if TYPE_CHECKING:
 
 class StageError(LookalikeError):
     """The output directory holds the work of another job."""
+
+
+def local_path(path: str) -> Path | None:
+    """The path of what the driver can write itself, without a job: files of this machine, or of a file system that is mounted."""
+    if path.startswith("file:"):
+        return Path("/" + path[len("file:") :].lstrip("/"))
+    return None if "://" in path else Path(path)
+
+
+def write_text(path: Path, text: str) -> None:
+    """Writes a file that is whole or not there."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    part.replace(path)
 
 
 def _is_missing(error: Exception) -> bool:
@@ -55,6 +71,8 @@ class Stages:
     def _read_done(self, name: str) -> dict[str, Any] | None:
         from pyspark.errors import AnalysisException
 
+        if (path := local_path(self._done(name))) is not None:
+            return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
         try:
             rows = self.spark.read.parquet(self._done(name)).collect()
         except AnalysisException as error:
@@ -64,6 +82,9 @@ class Stages:
         return json.loads(rows[0]["note"]) if rows else None
 
     def _write_done(self, name: str, note: dict[str, Any]) -> None:
+        if (path := local_path(self._done(name))) is not None:
+            write_text(path, json.dumps({**note, "key": self.key}))
+            return
         rows = self.spark.createDataFrame([(json.dumps({**note, "key": self.key}),)], "note string")
         rows.coalesce(1).write.mode("overwrite").parquet(self._done(name))
 

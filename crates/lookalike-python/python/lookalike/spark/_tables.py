@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from lookalike import _lookalike
+
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
@@ -15,6 +17,9 @@ _FRAMES = (
     " pages bigint, contexts bigint, example string"
 )
 
+#: What can become of a page.
+_KINDS = ("contained", "empty", "exact", "near", "representative", "same_core", "short", "unique")
+
 
 def pages(job: Job) -> DataFrame:
     """Every page, and the first with the same words."""
@@ -22,7 +27,11 @@ def pages(job: Job) -> DataFrame:
 
     table = job.pages().where("is_page")
     ids = job.pages().select(f.col("position"), "id")
-    firsts = job.members().select("position", "first").join(ids.select(f.col("position").alias("first"), f.col("id").alias("identity_id")), "first")
+    firsts = (
+        job.members()
+        .select("position", "first")
+        .join(ids.select(f.col("position").alias("first"), f.col("id").alias("identity_id")), "first")
+    )
     originals = ids.select(f.col("position").alias("original"), f.col("id").alias("revisit_of"))
     table = table.join(firsts, "position").join(originals, "original", "left")
     text_hash = f.when(f.col("text_hash") != 0, f.lower(f.lpad(f.hex("text_hash"), 16, "0")))
@@ -71,10 +80,14 @@ def pairs(job: Job, rows: DataFrame) -> DataFrame:
     """Pairs with what they have in common."""
     from pyspark.sql import functions as f
 
-    named = job.with_page_similarity(job._with_texts(rows.select(*[name for name in rows.columns if name not in ("accepted", "near_miss")])))
+    named = job.with_page_similarity(
+        job._with_texts(rows.select(*[name for name in rows.columns if name not in ("accepted", "near_miss")]))
+    )
     ids = job.pages().select("position", "id", "site")
     for end in ("left", "right"):
-        named = named.join(ids.select(f.col("position").alias(end), f.col("id").alias(f"{end}_id"), f.col("site").alias(f"{end}_site")), end)
+        named = named.join(
+            ids.select(f.col("position").alias(end), f.col("id").alias(f"{end}_id"), f.col("site").alias(f"{end}_site")), end
+        )
     # What decided, or what the URLs say.
     same_site = f.coalesce("same_site", f.col("left_site") == f.col("right_site"))
     return named.orderBy("left", "right").select(
@@ -141,20 +154,28 @@ def summary(job: Job) -> dict[str, Any]:
     from pyspark.sql import functions as f
 
     fates = job.fates().join(job.pages().where("is_page and is_input").select("position"), "position", "left_semi")
-    kinds = {row["kind"]: row["count"] for row in fates.groupBy("kind").count().collect()}
+    kinds = dict.fromkeys(_KINDS, 0) | {row["kind"]: row["count"] for row in fates.groupBy("kind").count().collect()}
     dropped = fates.where("kept <> position").count()
     total = sum(kinds.values())
     notes = job.signatures().where("kind = 1")
-    bad = notes.where(f.col("note").startswith('{"skipped"')).groupBy(f.get_json_object("note", "$.skipped.kind").alias("kind")).count()
+    bad = (
+        notes.where(f.col("note").startswith('{"skipped"'))
+        .groupBy(f.get_json_object("note", "$.skipped.kind").alias("kind"))
+        .count()
+    )
     skips = {row["kind"]: row["count"] for row in bad.collect()}
     for problem in job.plan["problems"]:
         skips[problem["kind"]] = skips.get(problem["kind"], 0) + 1
-    crowds = []
+    grouped = fates.groupBy("kept").count().where("count > 1")
+    sizes = grouped.agg(f.count("*").alias("clusters"), f.max("count").alias("largest")).collect()[0]
+    crowds, crowd_count = [], 0
     if job.has_crowds():
-        sizes = job.crowds().groupBy("band", "key").agg(f.count("*").alias("size"), f.min("position").alias("position"))
-        largest = sizes.join(job.pages().select("position", "id"), "position").orderBy(f.desc("size"), "band").limit(20)
+        buckets = job.crowds().groupBy("band", "key").agg(f.count("*").alias("size"), f.min("position").alias("position"))
+        crowd_count = buckets.count()
+        largest = buckets.join(job.pages().select("position", "id"), "position").orderBy(f.desc("size"), "band").limit(20)
         crowds = [{"band": row["band"], "size": row["size"], "example": row["id"]} for row in largest.collect()]
     return {
+        "lookalike": _lookalike.__version__,
         "config": job.plan["spec"]["config"],
         "config_hash": job.plan["config_hash"],
         "rule": job.plan["rule"],
@@ -165,8 +186,11 @@ def summary(job: Job) -> dict[str, Any]:
         "dropped": dropped,
         "kinds": dict(sorted(kinds.items())),
         "identity_sets": job.sets().count(),
-        "verified_pairs": job.verified().count(),
+        "pairs": job.verified().count(),
         "near_misses": job.near_misses().count(),
+        "clusters": sizes["clusters"],
+        "largest_cluster": sizes["largest"] or 1,
+        "capped_buckets": crowd_count,
         "capped": crowds,
         "skipped": dict(sorted(skips.items())),
     }

@@ -16,7 +16,7 @@ use crate::text::HeldPage;
 use crate::text::frames::{FrameLearner, SamplePage};
 
 /// Columns of samples.
-pub(super) const SAMPLES: [(&str, Kind); 3] = [("host", Long), ("key", Long), ("sample", Bytes)];
+pub(crate) const SAMPLES: [(&str, Kind); 3] = [("host", Long), ("key", Long), ("sample", Bytes)];
 
 /// Columns of pages.
 pub(super) const PAGES: [(&str, Kind); 26] = [
@@ -52,7 +52,7 @@ pub(super) const PAGES: [(&str, Kind); 26] = [
 const BATCH_ROWS: usize = 1024;
 
 /// What a sample is chosen by, and its bytes.
-pub(super) fn sample_row(sample: &SamplePage) -> Result<(u64, Vec<u8>)> {
+pub(crate) fn sample_row(sample: &SamplePage) -> Result<(u64, Vec<u8>)> {
     let bytes =
         postcard::to_stdvec(sample).map_err(|error| Error::internal(format!("a sample cannot be written: {error}")))?;
     Ok((sample.key(), bytes))
@@ -272,5 +272,52 @@ impl Part for HeldFeatures {
 
     fn finish(&mut self, _: &mut Emit<'_>) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+    use crate::page::RawPage;
+    use crate::text::PageReader;
+
+    /// Samples of pages that have a menu in common.
+    fn samples() -> Vec<RecordBatch> {
+        let directory = temporary().unwrap();
+        let learner = new_learner(&directory);
+        let mut reader = PageReader::new(Config::default().content.text_options());
+        let menu = ["home", "news", "sport", "weather"].map(|name| format!("<li><a href=/{name}>{name}</a>")).concat();
+        let pages = (0..40).map(|number| {
+            let story: String = (0..60).map(|word| format!("word{} ", word * 7 + number * 1000)).collect();
+            format!("<html><body><ul id=menu>{menu}</ul><div class=story><p>{story}</p></div></body></html>")
+        });
+        let mut rows = RowBuilder::new(&SAMPLES);
+        pages
+            .map(|page| {
+                let (held, _) = reader.hold(&RawPage::html(&page), false, &learner).unwrap();
+                let (key, bytes) = sample_row(&held.sample().unwrap()).unwrap();
+                rows.push(&[Value::bits(0), Value::bits(key), Value::Bytes(Some(&bytes))]);
+                rows.take().unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn what_is_learnt_in_parts_is_what_is_learnt_at_once() {
+        let samples = samples();
+        let at_once = learn(&samples).unwrap();
+        assert!(at_once.contains("\"example\":\"weather\""), "the menu is frame");
+        let mut merged = Vec::new();
+        for part in samples.chunks(7).rev() {
+            let mut merge = MergeSamples::new();
+            let mut emit = |rows: RecordBatch| {
+                merged.push(rows);
+                Ok(())
+            };
+            part.iter().for_each(|rows| merge.push(rows, &mut emit).unwrap());
+            merge.finish(&mut emit).unwrap();
+        }
+        assert_eq!(learn(&merged).unwrap(), at_once);
     }
 }

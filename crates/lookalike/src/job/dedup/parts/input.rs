@@ -117,30 +117,11 @@ impl JobInput {
             return Err(config.corpus(sources).no_pages(inputs, &[]));
         }
         let corpus = config.corpus(sources);
-        let listed: Vec<SourceOfJob> = corpus
-            .sources
-            .iter()
-            .enumerate()
-            .map(|(number, source)| SourceOfJob::new(source, preferences.get(number).copied().unwrap_or(0)))
-            .collect::<Result<_>>()?;
-        let units = (0..).zip(corpus.units()).map(|(unit, Unit { sources, stretch })| {
-            let bytes = match &stretch {
-                // A stretch is about as long as the way to the next one.
-                Some(Stretch { from, stops }) => stops.first().copied().unwrap_or(listed[sources.start].bytes) - from,
-                None => listed[sources.clone()].iter().map(|source| source.bytes).sum(),
-            };
-            UnitOfJob {
-                unit,
-                first_source: sources.start,
-                sources: listed[sources].to_vec(),
-                stretch: stretch.map(|stretch| (stretch.from, stretch.stops.to_vec())),
-                bytes,
-            }
-        });
+        let units = UnitOfJob::all(&corpus, &preferences)?;
         let plan = config.plan();
         let spec = Spec { config: config.clone(), frames: None, rows: 0, whole: false, all: false, counts: None };
         Ok(JobInput {
-            units: units.collect(),
+            units,
             spec: serde_json::to_value(spec).map_err(|error| Error::internal(error.to_string()))?,
             config_hash: format!("{:016x}", config.hash()),
             learns_frames: config.corpus_needs().frames,
@@ -178,9 +159,6 @@ fn check(config: &Config, against: &[String]) -> Result<()> {
         let reason =
             "goes through the pages one by one, which a job in parts cannot; use full, or run it on one machine";
         return Err(Error::conflict("matching", reason));
-    }
-    if plan.is_weighted() {
-        return Err(Error::conflict("weights", "are not known to a job in parts; run it on one machine"));
     }
     if config.method.name() == "bloom" {
         let reason = "finds pages by chunks, which a job in parts does not; use minhash, or run it on one machine";
@@ -230,8 +208,40 @@ impl SourceOfJob {
 }
 
 impl UnitOfJob {
+    /// The units of a corpus.
+    pub(crate) fn all(corpus: &Corpus, preferences: &[usize]) -> Result<Vec<UnitOfJob>> {
+        let listed: Vec<SourceOfJob> = corpus
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(number, source)| SourceOfJob::new(source, preferences.get(number).copied().unwrap_or(0)))
+            .collect::<Result<_>>()?;
+        let units = (0..).zip(corpus.units()).map(|(unit, Unit { sources, stretch })| {
+            let bytes = match &stretch {
+                // A stretch is about as long as the way to the next one.
+                Some(Stretch { from, stops }) => stops.first().copied().unwrap_or(listed[sources.start].bytes) - from,
+                None => listed[sources.clone()].iter().map(|source| source.bytes).sum(),
+            };
+            UnitOfJob {
+                unit,
+                first_source: sources.start,
+                sources: listed[sources].to_vec(),
+                stretch: stretch.map(|stretch| (stretch.from, stretch.stops.to_vec())),
+                bytes,
+            }
+        });
+        Ok(units.collect())
+    }
+
+    /// The same where no file is divided.
+    pub(crate) fn whole_files(corpus: &Corpus) -> Result<Vec<UnitOfJob>> {
+        let units = UnitOfJob::all(corpus, &[])?.into_iter();
+        let first = units.filter(|unit| unit.stretch.as_ref().is_none_or(|(from, _)| *from == 0));
+        Ok(first.map(|unit| UnitOfJob { stretch: None, ..unit }).collect())
+    }
+
     /// The sources of the unit, and the unit among them.
-    pub(super) fn open(&self, config: &Config) -> Result<(Corpus, Unit)> {
+    pub(crate) fn open(&self, config: &Config) -> Result<(Corpus, Unit)> {
         let sources: Vec<Source> = self.sources.iter().map(SourceOfJob::open).collect::<Result<_>>()?;
         let stretch = self.stretch.clone().map(|(from, stops)| Stretch { from, stops: stops.into() });
         let unit = Unit { sources: 0..sources.len(), stretch };

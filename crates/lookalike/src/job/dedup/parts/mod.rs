@@ -5,13 +5,14 @@
 //! sorts, groups and joins them between the parts; every decision is made here, by the code that decides on one machine.
 //! `input.rs` lists what is to be read, in units; `reading.rs` reads a unit; `frames.rs` learns frames from what units left,
 //! and sees pages without them; `search.rs` makes keys, and pairs of what shares one; `scoring.rs` compares; `grouping.rs`
-//! says who is kept.
+//! says who is kept. `near.rs` is a job of its own: fingerprints that are near to some others.
 
-mod frames;
+pub(crate) mod frames;
 mod grouping;
-mod input;
-mod reading;
-mod rows;
+pub(crate) mod input;
+mod near;
+pub(crate) mod reading;
+pub(crate) mod rows;
 mod scoring;
 mod search;
 
@@ -90,6 +91,9 @@ pub trait Part: Send {
 /// # Errors
 /// When there is none of that name, or the job cannot be understood.
 pub fn part(name: &str, spec: &str) -> Result<Box<dyn Part>> {
+    if name == "near" {
+        return Ok(Box::new(near::Near::new(spec)?));
+    }
     let spec = Spec::parse(spec)?;
     Ok(match name {
         "read" => Box::new(reading::Read::new(&spec)?),
@@ -124,6 +128,7 @@ pub fn columns(name: &str) -> Result<String> {
         "spots" => &search::SPOTS,
         "meetings" => &search::MEETINGS,
         "compare" => &scoring::SCORES,
+        "near" => &near::MATCHES,
         "stars" => &grouping::STARS,
         "settle" | "chains" => &grouping::WANTED,
         _ => return Err(Error::internal(format!("there is no part {name}"))),

@@ -64,8 +64,14 @@ pub(super) const SIGNATURES: [(&str, Kind); 29] = [
 ];
 
 /// What pages are compared by.
-pub(super) const FEATURES: [(&str, Kind); 5] =
-    [("position", Long), ("features", Bytes), ("sketch", Bytes), ("count", Long), ("set_hash", Long)];
+pub(super) const FEATURES: [(&str, Kind); 6] = [
+    ("position", Long),
+    ("features", Bytes),
+    ("weights", Bytes),
+    ("sketch", Bytes),
+    ("count", Long),
+    ("set_hash", Long),
+];
 
 /// A number that orders as a real number does, all of them.
 pub(super) fn ordered(key: f64) -> i64 {
@@ -158,11 +164,11 @@ impl Read {
 }
 
 /// A directory for what does not fit into memory.
-pub(super) fn temporary() -> Result<tempfile::TempDir> {
+pub(crate) fn temporary() -> Result<tempfile::TempDir> {
     tempfile::tempdir().map_err(Error::io(&std::env::temp_dir(), "write to"))
 }
 
-pub(super) fn new_learner(directory: &tempfile::TempDir) -> FrameLearner {
+pub(crate) fn new_learner(directory: &tempfile::TempDir) -> FrameLearner {
     FrameLearner::new(Spill::new(directory.path().join("frame-sample"), SAMPLE_BYTES))
 }
 
@@ -194,7 +200,7 @@ impl Part for Read {
 }
 
 /// A unit from its description.
-fn unit(spec: &str) -> Result<UnitOfJob> {
+pub(crate) fn unit(spec: &str) -> Result<UnitOfJob> {
     serde_json::from_str(spec).map_err(|error| Error::internal(format!("a unit cannot be understood: {error}")))
 }
 
@@ -323,6 +329,7 @@ pub(super) fn add_features(rows: &mut RowBuilder, position: i64, sketch: PageSke
     rows.push(&[
         Value::Long(Some(position)),
         Value::Bytes(Some(&features)),
+        Value::Bytes(Some(&encoded(sketch.weights))),
         Value::Bytes(Some(&encoded(sketch.sketch))),
         Value::count(sketch.features.len() as u64),
         Value::bits(set_hash),
@@ -391,5 +398,18 @@ impl Part for Features {
 
     fn finish(&mut self, _: &mut Emit<'_>) -> Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn whole_numbers_order_as_real_ones(left in any::<f64>(), right in any::<f64>()) {
+            prop_assert_eq!(ordered(left).cmp(&ordered(right)), left.total_cmp(&right));
+        }
     }
 }

@@ -13,7 +13,7 @@ use crate::spill::Fixed;
 
 /// What a column holds. Numbers without a sign are stored as the number with the same bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Long,
     Real,
     Text,
@@ -22,10 +22,10 @@ pub(super) enum Kind {
 }
 
 /// The columns of a table.
-pub(super) type Columns = [(&'static str, Kind)];
+pub(crate) type Columns = [(&'static str, Kind)];
 
 /// The same as a list of names and types in SQL.
-pub(super) fn ddl(columns: &Columns) -> String {
+pub(crate) fn ddl(columns: &Columns) -> String {
     let typed = columns.iter().map(|(name, kind)| {
         let kind = match kind {
             Kind::Long => "bigint",
@@ -41,7 +41,7 @@ pub(super) fn ddl(columns: &Columns) -> String {
 
 /// One value.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Value<'a> {
+pub(crate) enum Value<'a> {
     Long(Option<i64>),
     Real(Option<f64>),
     Text(Option<&'a str>),
@@ -51,12 +51,12 @@ pub(super) enum Value<'a> {
 
 impl Value<'_> {
     /// A number without a sign.
-    pub(super) fn bits(number: u64) -> Value<'static> {
+    pub(crate) fn bits(number: u64) -> Value<'static> {
         Value::Long(Some(number.cast_signed()))
     }
 
     /// A count.
-    pub(super) fn count(number: u64) -> Value<'static> {
+    pub(crate) fn count(number: u64) -> Value<'static> {
         Value::Long(Some(i64::try_from(number).unwrap_or(i64::MAX)))
     }
 }
@@ -70,14 +70,14 @@ enum Builder {
 }
 
 /// Makes a batch, row by row.
-pub(super) struct RowBuilder {
+pub(crate) struct RowBuilder {
     schema: SchemaRef,
     builders: Vec<Builder>,
     rows: usize,
 }
 
 impl RowBuilder {
-    pub(super) fn new(columns: &Columns) -> RowBuilder {
+    pub(crate) fn new(columns: &Columns) -> RowBuilder {
         let mut fields = Vec::new();
         let mut builders = Vec::new();
         for (name, kind) in columns {
@@ -94,11 +94,11 @@ impl RowBuilder {
         RowBuilder { schema: Arc::new(Schema::new(fields)), builders, rows: 0 }
     }
 
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.rows
     }
 
-    pub(super) fn push(&mut self, values: &[Value<'_>]) {
+    pub(crate) fn push(&mut self, values: &[Value<'_>]) {
         assert_eq!(values.len(), self.builders.len(), "a row has one value per column");
         for (builder, value) in self.builders.iter_mut().zip(values) {
             match (builder, *value) {
@@ -114,7 +114,7 @@ impl RowBuilder {
     }
 
     /// The rows so far.
-    pub(super) fn take(&mut self) -> Result<RecordBatch> {
+    pub(crate) fn take(&mut self) -> Result<RecordBatch> {
         self.rows = 0;
         let columns = self.builders.iter_mut().map(|builder| match builder {
             Builder::Long(builder) => Arc::new(builder.finish()) as ArrayRef,
@@ -130,66 +130,66 @@ impl RowBuilder {
 
 /// Columns of a batch by their names.
 #[derive(Clone, Copy)]
-pub(super) struct Rows<'a>(pub(super) &'a RecordBatch);
+pub(crate) struct Rows<'a>(pub(crate) &'a RecordBatch);
 
 impl<'a> Rows<'a> {
-    pub(super) fn len(self) -> usize {
+    pub(crate) fn len(self) -> usize {
         self.0.num_rows()
     }
 
-    pub(super) fn column(self, name: &str) -> Result<&'a ArrayRef> {
+    pub(crate) fn column(self, name: &str) -> Result<&'a ArrayRef> {
         self.0.column_by_name(name).ok_or_else(|| Error::internal(format!("rows have no column {name}")))
     }
 
-    pub(super) fn longs(self, name: &str) -> Result<&'a Int64Array> {
+    pub(crate) fn longs(self, name: &str) -> Result<&'a Int64Array> {
         self.column(name)?.as_primitive_opt::<Int64Type>().ok_or_else(|| other_kind(name))
     }
 
-    pub(super) fn reals(self, name: &str) -> Result<&'a Float64Array> {
+    pub(crate) fn reals(self, name: &str) -> Result<&'a Float64Array> {
         self.column(name)?.as_primitive_opt::<Float64Type>().ok_or_else(|| other_kind(name))
     }
 
-    pub(super) fn texts(self, name: &str) -> Result<&'a StringArray> {
+    pub(crate) fn texts(self, name: &str) -> Result<&'a StringArray> {
         self.column(name)?.as_string_opt::<i32>().ok_or_else(|| other_kind(name))
     }
 
-    pub(super) fn bytes(self, name: &str) -> Result<&'a BinaryArray> {
+    pub(crate) fn bytes(self, name: &str) -> Result<&'a BinaryArray> {
         self.column(name)?.as_binary_opt::<i32>().ok_or_else(|| other_kind(name))
     }
 
-    pub(super) fn truths(self, name: &str) -> Result<&'a BooleanArray> {
+    pub(crate) fn truths(self, name: &str) -> Result<&'a BooleanArray> {
         self.column(name)?.as_boolean_opt().ok_or_else(|| other_kind(name))
     }
 }
 
-pub(super) fn other_kind(name: &str) -> Error {
+pub(crate) fn other_kind(name: &str) -> Error {
     Error::internal(format!("rows have another kind of column {name}"))
 }
 
 /// A value, if there is one.
-pub(super) fn long(column: &Int64Array, row: usize) -> Option<i64> {
+pub(crate) fn long(column: &Int64Array, row: usize) -> Option<i64> {
     column.is_valid(row).then(|| column.value(row))
 }
 
 /// A text, if there is one.
-pub(super) fn text(column: &StringArray, row: usize) -> Option<&str> {
+pub(crate) fn text(column: &StringArray, row: usize) -> Option<&str> {
     column.is_valid(row).then(|| column.value(row))
 }
 
 /// Bytes, if there are any.
-pub(super) fn bytes(column: &BinaryArray, row: usize) -> Option<&[u8]> {
+pub(crate) fn bytes(column: &BinaryArray, row: usize) -> Option<&[u8]> {
     column.is_valid(row).then(|| column.value(row))
 }
 
 /// Numbers from their bytes.
-pub(super) fn numbers<T: Fixed>(bytes: &[u8]) -> Vec<T> {
+pub(crate) fn numbers<T: Fixed>(bytes: &[u8]) -> Vec<T> {
     let mut items = Vec::with_capacity(bytes.len() / T::BYTES);
     T::decode(bytes, &mut items);
     items
 }
 
 /// Numbers as bytes.
-pub(super) fn encoded<T: Fixed>(items: &[T]) -> Vec<u8> {
+pub(crate) fn encoded<T: Fixed>(items: &[T]) -> Vec<u8> {
     let mut bytes = Vec::new();
     T::encode(items, &mut bytes);
     bytes

@@ -88,17 +88,19 @@ impl Part for Compare {
         let rows = Rows(batch);
         let (lefts, rights) = (rows.longs("left")?, rows.longs("right")?);
         let sets = [rows.bytes("left_features")?, rows.bytes("right_features")?];
+        let weights = [rows.bytes("left_weights")?, rows.bytes("right_weights")?];
         let sketches = [rows.bytes("left_sketch")?, rows.bytes("right_sketch")?];
         for row in 0..rows.len() {
             let [left, right]: [Vec<u64>; 2] = sets.map(|column| numbers(column.value(row)));
             if !self.is_whole && !self.plan.can_be_close(left.len() as u64, right.len() as u64) {
                 continue;
             }
+            let [left_weights, right_weights]: [Vec<u32>; 2] = weights.map(|column| numbers(column.value(row)));
             let [left_sketch, right_sketch]: [Vec<u32>; 2] = sketches.map(|column| numbers(column.value(row)));
             let found = score(
                 &self.plan,
-                PageSketch { features: &left, weights: &[], sketch: &left_sketch },
-                PageSketch { features: &right, weights: &[], sketch: &right_sketch },
+                PageSketch { features: &left, weights: &left_weights, sketch: &left_sketch },
+                PageSketch { features: &right, weights: &right_weights, sketch: &right_sketch },
             );
             if found.verdict == Verdict::Rejected && !self.is_whole {
                 continue;
