@@ -112,7 +112,13 @@ def spark(cluster, tmp_path_factory):
     blocked = tmp_path_factory.mktemp("blocked")
     (blocked / "lookalike").mkdir()
     (blocked / "lookalike/__init__.py").write_text("raise ImportError('this is not the package that was sent')\n")
-    session = lookalike_spark.session(cluster.url, spark_executor_memory="900m", spark_executorEnv_PYTHONPATH=str(blocked))
+    session = lookalike_spark.session(
+        cluster.url,
+        spark_executor_memory="900m",
+        spark_executorEnv_PYTHONPATH=str(blocked),
+        # What is under way can be seen at once.
+        spark_ui_liveUpdate_period="0ms",
+    )
     session.sparkContext.setLogLevel("OFF")
     yield session
     session.stop()

@@ -156,11 +156,11 @@ class Reading:
             taken = pages.select(f.col("id").alias("new_id")).distinct().withColumn("is_taken", f.lit(True))
             marked = names.withColumn("is_given", f.row_number().over(again) > 1).join(taken, "new_id", "left")
             marked = marked.withColumn("is_taken", f.coalesce("is_taken", f.lit(False)) | f.col("is_given"))
-            if not self.stages.value(f"5-taken-{number}", lambda rows=marked: bool(rows.where("is_taken").limit(1).count())):
+            if not self.stages.value(f"5-taken-{number}", lambda: bool(marked.where("is_taken").limit(1).count())):
                 break
             longer = f.when(f.col("is_taken"), f.concat("new_id", f.lit("@"))).otherwise(f.col("new_id"))
             longer_names = marked.select("position", longer.alias("new_id"))
-            names = self.stages.table(f"5-names-{number}", lambda rows=longer_names: rows)
+            names = self.stages.table(f"5-names-{number}", lambda: longer_names)
         pages = pages.join(names, "position", "left")
         return pages.withColumn("id", f.coalesce("new_id", "id")).drop("new_id")
 

@@ -193,12 +193,30 @@ pub fn is_no_page(path: &Path) -> bool {
         "mp3", "mp4", "webm", "ogg", "wav", "woff", "woff2", "ttf", "otf", "eot", "pdf", "zip", "tar", "7z", "exe",
         "so", "swf", "class", "wasm",
     ];
-    extension(path).is_some_and(|extension| OTHER.contains(&extension.as_str()))
+    // What Spark and Hadoop write beside the parts of a table.
+    const BESIDE: [&str; 3] = ["_SUCCESS", "_metadata", "_common_metadata"];
+    let is_beside = path.file_name().is_some_and(|name| BESIDE.iter().any(|beside| name == *beside));
+    let is_sum = path.extension().is_some_and(|ending| ending == "crc") && is_hidden(path);
+    is_beside || is_sum || extension(path).is_some_and(|extension| OTHER.contains(&extension.as_str()))
+}
+
+fn is_hidden(path: &Path) -> bool {
+    path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"."))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_spark_writes_beside_a_table_is_no_page() {
+        for name in ["out/_SUCCESS", "out/_metadata", "out/.part-0.parquet.crc", "style.css"] {
+            assert!(is_no_page(Path::new(name)), "{name}");
+        }
+        for name in ["out/part-0.parquet", "SUCCESS", "_index.html", "notes.crc"] {
+            assert!(!is_no_page(Path::new(name)), "{name}");
+        }
+    }
 
     #[test]
     fn names_and_endings_are_unique() {
