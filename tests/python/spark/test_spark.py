@@ -71,7 +71,7 @@ def test_other_settings(spark, tmp_path, name):
 def test_archives_with_revisits(spark, tmp_path):
     assert both(spark, archives(tmp_path), tmp_path, "minhash", {}) >= 1
     pages = rows(tmp_path / "many", "pages")
-    assert [page["revisit_of"] for page in pages if page["revisit_of"]] == ["<urn:uuid:0>", "<urn:uuid:0>"]
+    assert [page["revisit_of"] for page in pages if page["revisit_of"]] == ["urn:uuid:0", "urn:uuid:0"]
 
 
 def archives(directory: Path) -> list[Path]:
