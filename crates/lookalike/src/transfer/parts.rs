@@ -278,6 +278,9 @@ struct FindJudged {
     spec: Spec,
 }
 
+/// A judged page, with its normalised URL.
+type Keyed = (JudgedPage, Option<String>);
+
 fn stored<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     postcard::to_stdvec(value).map_err(|error| Error::internal(format!("a page cannot be written: {error}")))
 }
@@ -305,7 +308,7 @@ impl Part for FindJudged {
                 });
                 (hash, found.map(|page| (page, key)))
             };
-            let collect = |pages: Vec<(Option<u64>, Option<(JudgedPage, Option<String>)>)>| {
+            let collect = |pages: Vec<(Option<u64>, Option<Keyed>)>| {
                 for (hash, found) in pages {
                     number += 1;
                     let place = [Value::count(unit.unit as u64), Value::count(number)];
@@ -350,14 +353,13 @@ fn from_hex(text: &str) -> Result<Vec<u8>> {
 /// # Errors
 /// When a row cannot be read.
 pub fn judged_pages(found: &[Vec<u8>]) -> Result<String> {
-    let pages: Vec<(JudgedPage, Option<String>)> =
-        found.iter().map(|bytes| read_stored(bytes)).collect::<Result<_>>()?;
+    let pages: Vec<Keyed> = found.iter().map(|bytes| read_stored(bytes)).collect::<Result<_>>()?;
     Ok(hex(&stored(&pages)?))
 }
 
 fn judged_of(judged: &str) -> Result<JudgedPages> {
     let bytes = from_hex(judged)?;
-    let pages: Vec<(JudgedPage, Option<String>)> = read_stored(&bytes)?;
+    let pages: Vec<Keyed> = read_stored(&bytes)?;
     let mut judged = JudgedPages::default();
     pages.into_iter().for_each(|(page, key)| judged.push(page, key));
     Ok(judged)
