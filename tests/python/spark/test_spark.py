@@ -50,6 +50,7 @@ def test_a_giant_key_and_empty_pages(spark, crowded, tmp_path, name):
     summary = json.loads((tmp_path / "many/summary.json").read_text())
     assert summary["kinds"]["empty"] == 20_000
     assert summary["skipped"] == {"bad_json": 4}
+    assert skipped(tmp_path / "one") == skipped(tmp_path / "many")
     expected = json.loads((tmp_path / "one/summary.json").read_text())
     same = ("config_hash", "pages", "kept", "dropped", "kinds", "identity_sets", "pairs", "near_misses", "clusters", "largest_cluster")
     assert {key: summary[key] for key in same} == {key: expected[key] for key in same}
@@ -97,6 +98,32 @@ def archives(directory: Path) -> list[Path]:
     for path, content in zip(paths, (first, second)):
         path.write_bytes(content)
     return paths
+
+
+def test_a_large_file_is_divided(spark, tmp_path):
+    """Lines are numbered as in one reading: those without an id are called by their numbers."""
+    chosen = random.Random(5)
+    words = [f"w{number}" for number in range(3000)]
+    with open(tmp_path / "large.jsonl", "w") as file:
+        for number in range(6000):
+            if number % 3:
+                story = " ".join(chosen.choice(words) for _ in range(2300))
+            file.write(json.dumps({"text": story + " again" * (number % 3)}) + "\n")
+            if number % 100 == 7:
+                file.write("\n")
+            if number % 500 == 11:
+                file.write("this is no JSON\n")
+    assert (tmp_path / "large.jsonl").stat().st_size > 64 << 20
+    assert both(spark, str(tmp_path / "large.jsonl"), tmp_path, "minhash", {}) > 1000
+    assert skipped(tmp_path / "one") == skipped(tmp_path / "many") and len(skipped(tmp_path / "one")) == 12
+    signatures = sorted((tmp_path / "many/_stages/1-signatures").glob("part-*.parquet"))
+    assert len(signatures) == 3, "three tasks have read it"
+
+
+def skipped(directory: Path) -> list[dict]:
+    """What could not be used, in the order of the records."""
+    records = [json.loads(line) for line in (directory / "skipped.jsonl").read_text().splitlines()]
+    return sorted(records, key=lambda record: (record["source"], record["record"]))
 
 
 def test_another_corpus(spark, tmp_path):

@@ -34,13 +34,13 @@ pub(crate) use format::rows::dictionary_value;
 pub(crate) use format::warc::head as warc_head;
 pub use scan::{Scan, Scanned};
 pub use source::compression;
-pub(crate) use source::file::{Chunks, SourceFile};
+pub(crate) use source::file::{Chunks, Location, SourceFile};
 pub(crate) use source::patterns;
 pub(crate) use source::plain;
 pub use source::{STDIN, Source, Sources, discover, known_source};
 pub(crate) use split::batch::Batch;
 pub use split::batch::{NotAPage, Record};
-pub(crate) use split::units::{Stretch, Unit, UnitEnd};
+pub(crate) use split::units::{Stretch, UNIT_BYTES, Unit, UnitEnd};
 pub(crate) use split::unpack::Unpacker;
 pub use wanted::{Wanted, WantedRecord};
 

@@ -136,11 +136,11 @@ def _finish(job: Job, directory: str) -> SparkResult:
     def notes() -> bool:
         text = json.dumps(result.summary, ensure_ascii=False, indent=2)
         if (path := local_path(directory)) is not None:
-            lines = "".join(row["value"] + "\n" for row in _tables.skipped(job).toLocalIterator())
-            write_text(path / "skipped.jsonl", lines)
+            write_text(path / "skipped.jsonl", "".join(line + "\n" for line in _tables.skipped(job)))
             write_text(path / "summary.json", text + "\n")
             return True
-        _tables.skipped(job).write.mode("overwrite").text(f"{directory.rstrip('/')}/skipped.jsonl")
+        lines = job.spark.createDataFrame([(line,) for line in _tables.skipped(job)], "value string")
+        lines.coalesce(1).write.mode("overwrite").text(f"{directory.rstrip('/')}/skipped.jsonl")
         rows = job.spark.createDataFrame([(text,)], "value string")
         rows.coalesce(1).write.mode("overwrite").text(f"{directory.rstrip('/')}/summary.json")
         return True

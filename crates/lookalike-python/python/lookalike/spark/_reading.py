@@ -57,16 +57,16 @@ class Reading:
             from pyspark.sql import functions as f
 
             ends: dict[int, list[int]] = {}
-            if any(unit["stretch"] for unit in self.plan["units"]):
+            if any(unit["stretch"] or unit["range"] for unit in self.plan["units"]):
                 notes = self.signatures().where((f.col("kind") == 1) & f.col("note").startswith('{"end"'))
                 for row in notes.select("unit", "note").collect():
                     ends[row["unit"]] = json.loads(row["note"])["end"]
             rows, base, following = [], 0, 0
             for unit in self.plan["units"]:
-                if not unit["stretch"]:
+                if not unit["stretch"] and not unit["range"]:
                     rows.append([unit["unit"], 0])
                     continue
-                start = unit["stretch"][0]
+                start = (unit["stretch"] or unit["range"])[0]
                 if start == 0:
                     base, following = 0, 0
                 elif start < following:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from lookalike import _lookalike
@@ -137,16 +138,19 @@ def frames(job: Job) -> DataFrame | None:
     return job.spark.createDataFrame(rows, _FRAMES).coalesce(1)
 
 
-def skipped(job: Job) -> DataFrame:
-    """Records that could not be used, as JSON lines."""
+def skipped(job: Job) -> Iterator[str]:
+    """Records that could not be used, as lines of JSON."""
     from pyspark.sql import functions as f
 
+    for problem in job.plan["problems"]:
+        yield json.dumps(problem, ensure_ascii=False)
     notes = job.signatures().where((f.col("kind") == 1) & f.col("note").startswith('{"skipped"'))
-    found = notes.orderBy("unit").select(f.get_json_object("note", "$.skipped").alias("value"))
-    problems = [(json.dumps(problem, ensure_ascii=False),) for problem in job.plan["problems"]]
-    if problems:
-        found = job.spark.createDataFrame(problems, "value string").unionByName(found)
-    return found
+    # Units count the records of their file from their own start.
+    for row in notes.join(f.broadcast(job.bases()), "unit").orderBy("unit").toLocalIterator():
+        record = json.loads(row["note"])["skipped"]
+        if record.get("record") is not None:
+            record["record"] += row["base"]
+        yield json.dumps(record, ensure_ascii=False)
 
 
 def summary(job: Job) -> dict[str, Any]:

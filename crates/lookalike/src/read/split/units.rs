@@ -15,7 +15,7 @@ use crate::read::format::reader::Input;
 use crate::read::split::batch::{Batch, BatchSender};
 
 /// Bytes of small sources in a unit, and of a large one in a stretch of it.
-const UNIT_BYTES: u64 = 32 << 20;
+pub(crate) const UNIT_BYTES: u64 = 32 << 20;
 
 /// A piece of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,5 +1,6 @@
 //! What is to be read: sources in their order, in units that are read side by side.
 
+use std::io::Read;
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,8 @@ use crate::job::dedup::assign::ROUNDS;
 use crate::job::dedup::parts::Spec;
 use crate::page::PageOrigin;
 use crate::plan::Decision;
-use crate::read::{Corpus, Format, Source, Stretch, Unit, discover, known_source};
+use crate::read::compression::Compression;
+use crate::read::{Corpus, Format, Location, Source, Stretch, UNIT_BYTES, Unit, discover, known_source};
 use crate::verify::leaders::{LEADERS_PER_FEATURE, MOST_COMPARED};
 
 /// The input of a job, and what is known of it before anything is read.
@@ -67,6 +69,9 @@ pub struct UnitOfJob {
     pub sources: Vec<SourceOfJob>,
     /// If it is a part of its one source, where it begins, and where others do.
     pub stretch: Option<(u64, Vec<u64>)>,
+    /// If it is some lines of its one source, where they begin, and their bytes.
+    #[serde(default)]
+    pub range: Option<(u64, u64)>,
     /// About how much it is.
     pub bytes: u64,
 }
@@ -117,7 +122,7 @@ impl JobInput {
             return Err(config.corpus(sources).no_pages(inputs, &[]));
         }
         let corpus = config.corpus(sources);
-        let units = UnitOfJob::all(&corpus, &preferences)?;
+        let units = UnitOfJob::divided(UnitOfJob::all(&corpus, &preferences)?, &corpus)?;
         let plan = config.plan();
         let spec = Spec { config: config.clone(), frames: None, rows: 0, whole: false, all: false, counts: None };
         Ok(JobInput {
@@ -145,6 +150,33 @@ impl JobInput {
             problems: corpus.problems,
         })
     }
+}
+
+/// Where some lines of a file begin, one about every 32 MB; the first at 0.
+fn line_starts(source: &Source) -> std::io::Result<Vec<u64>> {
+    let mut file = source.location.open()?;
+    let mut starts = vec![0];
+    let mut buffer = vec![0; 1 << 16];
+    let mut from = UNIT_BYTES;
+    while from < source.bytes {
+        file.seek_to(from)?;
+        let mut at = from;
+        let next = loop {
+            let read = file.read(&mut buffer)?;
+            if read == 0 {
+                return Ok(starts);
+            }
+            match memchr::memchr(b'\n', &buffer[..read]) {
+                Some(end) => break at + end as u64 + 1,
+                None => at += read as u64,
+            }
+        };
+        if next < source.bytes {
+            starts.push(next);
+        }
+        from = next + UNIT_BYTES;
+    }
+    Ok(starts)
 }
 
 /// Refuses what needs all pages in one place.
@@ -179,13 +211,13 @@ fn check(config: &Config, against: &[String]) -> Result<()> {
 
 impl SourceOfJob {
     fn new(source: &Source, preference: usize) -> Result<SourceOfJob> {
-        let path = match source.location.path() {
+        let is_remote = source.display.contains("://");
+        let path = if is_remote {
+            source.display.clone()
+        } else {
             // Other machines work in other directories.
-            Some(_) => {
-                let path = Path::new(&source.display);
-                std::path::absolute(path).map_err(Error::io(path, "find"))?.to_string_lossy().into_owned()
-            }
-            None => source.display.clone(),
+            let path = Path::new(&source.display);
+            std::path::absolute(path).map_err(Error::io(path, "find"))?.to_string_lossy().into_owned()
         };
         Ok(SourceOfJob {
             path,
@@ -227,10 +259,57 @@ impl UnitOfJob {
                 first_source: sources.start,
                 sources: listed[sources].to_vec(),
                 stretch: stretch.map(|stretch| (stretch.from, stretch.stops.to_vec())),
+                range: None,
                 bytes,
             }
         });
         Ok(units.collect())
+    }
+
+    /// The same, where large files of lines are several units.
+    fn divided(units: Vec<UnitOfJob>, corpus: &Corpus) -> Result<Vec<UnitOfJob>> {
+        let mut divided = Vec::new();
+        for unit in units {
+            let source = &corpus.sources[unit.first_source];
+            let has_lines = source.format == Format::JSONL && source.compression == Compression::None;
+            if !(has_lines && unit.sources.len() == 1 && source.bytes >= 2 * UNIT_BYTES) {
+                divided.push(UnitOfJob { unit: divided.len(), ..unit });
+                continue;
+            }
+            let starts = line_starts(source).map_err(Error::io(&source.path(), "read"))?;
+            for (at, &start) in starts.iter().enumerate() {
+                let bytes = starts.get(at + 1).copied().unwrap_or(source.bytes) - start;
+                divided.push(UnitOfJob { unit: divided.len(), range: Some((start, bytes)), bytes, ..unit.clone() });
+            }
+        }
+        Ok(divided)
+    }
+
+    /// The lines of the unit, if it is some lines of a file.
+    pub(super) fn lines(&self) -> Result<Option<u64>> {
+        let Some((offset, length)) = self.range else { return Ok(None) };
+        let source = self.sources[0].open()?;
+        let count = || -> std::io::Result<u64> {
+            let mut file = source.location.open()?;
+            file.seek_to(offset)?;
+            let (mut left, mut lines, mut buffer) = (length, 0, vec![0; 1 << 20]);
+            while left > 0 {
+                let most = buffer.len().min(usize::try_from(left).unwrap_or(usize::MAX));
+                let read = file.read(&mut buffer[..most])?;
+                if read == 0 {
+                    break;
+                }
+                lines += memchr::memchr_iter(b'\n', &buffer[..read]).count() as u64;
+                left -= read as u64;
+            }
+            Ok(lines)
+        };
+        Ok(Some(count().map_err(Error::io(&source.path(), "read"))?))
+    }
+
+    /// Where the unit begins in its file.
+    pub(super) fn start(&self) -> u64 {
+        self.range.map_or(0, |range| range.0)
     }
 
     /// The same where no file is divided.
@@ -242,7 +321,11 @@ impl UnitOfJob {
 
     /// The sources of the unit, and the unit among them.
     pub(crate) fn open(&self, config: &Config) -> Result<(Corpus, Unit)> {
-        let sources: Vec<Source> = self.sources.iter().map(SourceOfJob::open).collect::<Result<_>>()?;
+        let mut sources: Vec<Source> = self.sources.iter().map(SourceOfJob::open).collect::<Result<_>>()?;
+        if let (Some((offset, length)), Some(source)) = (self.range, sources.first_mut()) {
+            source.location = Location::Part { of: Box::new(source.location.clone()), offset, length };
+            source.bytes = length;
+        }
         let stretch = self.stretch.clone().map(|(from, stops)| Stretch { from, stops: stops.into() });
         let unit = Unit { sources: 0..sources.len(), stretch };
         Ok((config.corpus(sources), unit))

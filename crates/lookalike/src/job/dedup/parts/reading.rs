@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
 use crate::config::{Config, SiteRule};
 use crate::corpus_stats::SAMPLE_BYTES;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, SkippedRecord};
 use crate::job::dedup::parts::frames::sample_row;
 use crate::job::dedup::parts::input::UnitOfJob;
 use crate::job::dedup::parts::rows::Kind::{Bytes, Long, Text, Truth};
@@ -113,6 +113,7 @@ impl Read {
 
     fn unit(&mut self, unit: &UnitOfJob, emit: &mut Emit<'_>) -> Result<()> {
         let (corpus, piece) = unit.open(&self.config)?;
+        let lines = unit.lines()?;
         let count = if self.config.pairs.exact_only { 0 } else { self.plan.columns().columns() };
         let with = SketchedWith { plan: &self.plan, keep: &self.config.groups.keep };
         let learner = std::sync::RwLock::new(self.learner.take());
@@ -151,7 +152,8 @@ impl Read {
                         taken = add_pages(rows, unit, &batch, with.plan, site, taken)?;
                     }
                     Event::End(_, end) => {
-                        let note = serde_json::json!({"end": [end.records, end.next]});
+                        let records = lines.unwrap_or(end.records);
+                        let note = serde_json::json!({"end": [records, end.next]});
                         add_note(rows, unit.unit, &note);
                     }
                 }
@@ -237,7 +239,8 @@ fn add_pages(
     taken: u64,
 ) -> Result<u64> {
     for record in &batch.skipped {
-        add_note(rows, unit.unit, &serde_json::json!({"skipped": record}));
+        let byte = record.byte.map(|byte| byte + unit.start());
+        add_note(rows, unit.unit, &serde_json::json!({"skipped": SkippedRecord { byte, ..record.clone() }}));
     }
     if !batch.other_records.is_empty() {
         add_note(rows, unit.unit, &serde_json::json!({"other": batch.other_records}));
@@ -279,7 +282,7 @@ fn add_pages(
             Value::count(row_number),
             Value::count((unit.first_source + source) as u64),
             Value::count(row.record),
-            row.offset.map_or(Value::Long(None), Value::count),
+            row.offset.map_or(Value::Long(None), |offset| Value::count(offset + unit.start())),
             Value::count(row.length),
             Value::Text(id),
             Value::Text(url),
@@ -357,7 +360,7 @@ impl Part for Features {
                         usize::try_from(sources.value(at)).unwrap_or(0).saturating_sub(unit.first_source),
                     ),
                     record: records.value(at).cast_unsigned(),
-                    offset: offsets.is_valid(at).then(|| offsets.value(at).cast_unsigned()),
+                    offset: offsets.is_valid(at).then(|| offsets.value(at).cast_unsigned() - unit.start()),
                     length: lengths.value(at).cast_unsigned(),
                     page: PageId::from_index(at),
                 })
