@@ -400,8 +400,9 @@ fn a_crowded_bucket_is_capped_reported_and_still_deduplicated() {
     assert_eq!(dedup(&[&input], &output, &["--bucket-limit", "50"]).code, 0);
     let result = summary(&output);
     assert_eq!(result["kept"], 1);
+    // In each of 20 bands and a few more, every page with four leaders at the most.
     assert!(
-        result["compared_pairs"].as_u64().unwrap() < 400 * 17 * 2,
+        result["compared_pairs"].as_u64().unwrap() < 400 * 4 * 24,
         "linear, not quadratic: {}",
         result["compared_pairs"]
     );
