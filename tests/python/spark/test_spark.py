@@ -106,7 +106,7 @@ def test_a_large_file_is_divided(spark, tmp_path):
     words = [f"w{number}" for number in range(3000)]
     with open(tmp_path / "large.jsonl", "w") as file:
         for number in range(6000):
-            if number % 3:
+            if number % 3 == 0:
                 story = " ".join(chosen.choice(words) for _ in range(2300))
             file.write(json.dumps({"text": story + " again" * (number % 3)}) + "\n")
             if number % 100 == 7:
