@@ -24,11 +24,30 @@ pub(super) struct JudgedPage {
     pub(super) tokens: Option<Vec<Token>>,
 }
 
+/// A judged page, with its normalised URL.
+pub(super) type KeyedPage = (JudgedPage, Option<String>);
+
 /// Any page of the corpus.
-struct CorpusPage {
-    url_hash: Option<u64>,
+pub(super) struct CorpusPage {
+    /// What stands for its normalised URL.
+    pub(super) url_hash: Option<u64>,
     /// If it is judged: the page and its normalised URL.
-    judged: Option<(JudgedPage, Option<String>)>,
+    pub(super) judged: Option<KeyedPage>,
+}
+
+impl CorpusPage {
+    /// A page, which is judged if its id is `wanted`.
+    pub(super) fn new(worker: &mut PageWorker<'_>, page: &RawPage<'_>, wanted: &HashSet<&str>) -> CorpusPage {
+        let (id, key) = (worker.id(page), worker.url_key(page));
+        let hash = key.as_deref().map(url_hash);
+        let found = wanted.contains(id.as_str()).then(|| JudgedPage {
+            id,
+            url: page.url.as_deref().map(str::to_owned),
+            fingerprint: worker.fingerprint(page),
+            tokens: Some(worker.tokens(page)),
+        });
+        CorpusPage { url_hash: hash, judged: found.map(|page| (page, key)) }
+    }
 }
 
 /// The judged pages of a corpus.
@@ -69,17 +88,7 @@ impl JudgedPages {
                 })?;
             }
             Side::Pages(files) => {
-                let describe = |worker: &mut PageWorker<'_>, page: &RawPage<'_>| {
-                    let (id, key) = (worker.id(page), worker.url_key(page));
-                    let hash = key.as_deref().map(url_hash);
-                    let found = wanted.contains(id.as_str()).then(|| JudgedPage {
-                        id,
-                        url: page.url.as_deref().map(str::to_owned),
-                        fingerprint: worker.fingerprint(page),
-                        tokens: Some(worker.tokens(page)),
-                    });
-                    CorpusPage { url_hash: hash, judged: found.map(|page| (page, key)) }
-                };
+                let describe = |worker: &mut PageWorker<'_>, page: &RawPage<'_>| CorpusPage::new(worker, page, &wanted);
                 let collect = |rows: Vec<CorpusPage>| {
                     for row in rows {
                         judged.urls.extend(row.url_hash);

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::config::{Config, KnownFrames};
 use crate::error::{Error, Result};
 use crate::job::dedup;
-use crate::job::dedup::parts::frames::{SAMPLES, sample_row};
+use crate::job::dedup::parts::frames::{SAMPLES, emit_samples};
 use crate::job::dedup::parts::reading::{new_learner, temporary, unit};
 use crate::job::dedup::parts::rows::Kind::{Bytes, Long, Text};
 use crate::job::dedup::parts::rows::{Kind, RowBuilder, Rows, Value, ddl};
@@ -24,7 +24,7 @@ use crate::read::NotAPage;
 use crate::text::PageReader;
 use crate::text::frames::{FrameLearner, FrameRow, Frames};
 use crate::transfer::counterparts::{BATCH, CounterpartSearch, Counterparts, OtherPage};
-use crate::transfer::judged::{JudgedPage, JudgedPages, url_hash};
+use crate::transfer::judged::{CorpusPage, JudgedPages, KeyedPage, url_hash};
 use crate::transfer::side::{self, PageWorker, ReadCounts, Side};
 use crate::transfer::{Counterpart, Report, TransferOptions, check_missing, output, start};
 
@@ -263,13 +263,7 @@ impl Part for Sample {
 
     fn finish(&mut self, emit: &mut Emit<'_>) -> Result<()> {
         let Some(learner) = self.learner.take() else { return Ok(()) };
-        let mut rows = RowBuilder::new(&SAMPLES);
-        learner.into_samples(|host, sample| {
-            let (key, bytes) = sample_row(&sample)?;
-            rows.push(&[Value::bits(host), Value::bits(key), Value::Bytes(Some(&bytes))]);
-            if rows.len() >= BATCH_ROWS { emit(rows.take()?) } else { Ok(()) }
-        })?;
-        emit(rows.take()?)
+        emit_samples(learner, emit)
     }
 }
 
@@ -277,9 +271,6 @@ impl Part for Sample {
 struct FindJudged {
     spec: Spec,
 }
-
-/// A judged page, with its normalised URL.
-type Keyed = (JudgedPage, Option<String>);
 
 fn stored<T: Serialize>(value: &T) -> Result<Vec<u8>> {
     postcard::to_stdvec(value).map_err(|error| Error::internal(format!("a page cannot be written: {error}")))
@@ -297,29 +288,18 @@ impl Part for FindJudged {
         let mut out = RowBuilder::new(&FOUND);
         for unit in units(rows)? {
             let mut number = 0u64;
-            let describe = |worker: &mut PageWorker<'_>, page: &RawPage<'_>| {
-                let (id, key) = (worker.id(page), worker.url_key(page));
-                let hash = key.as_deref().map(url_hash);
-                let found = wanted.contains(id.as_str()).then(|| JudgedPage {
-                    id,
-                    url: page.url.as_deref().map(str::to_owned),
-                    fingerprint: worker.fingerprint(page),
-                    tokens: Some(worker.tokens(page)),
-                });
-                (hash, found.map(|page| (page, key)))
-            };
-            let collect = |pages: Vec<(Option<u64>, Option<Keyed>)>| {
-                for (hash, found) in pages {
+            let describe = |worker: &mut PageWorker<'_>, page: &RawPage<'_>| CorpusPage::new(worker, page, &wanted);
+            let collect = |pages: Vec<CorpusPage>| {
+                for page in pages {
                     number += 1;
-                    let place = [Value::count(unit.unit as u64), Value::count(number)];
-                    let [of_unit, of_row] = place;
-                    if let Some(found) = found {
+                    let (of_unit, of_row) = (Value::count(unit.unit as u64), Value::count(number));
+                    if let Some(found) = page.judged {
                         let bytes = stored(&found)?;
                         let found = Value::Bytes(Some(&bytes));
                         let (none, zero) = (Value::Text(None), Value::Long(None));
                         out.push(&[Value::Long(Some(FOUND_ROW)), of_unit, of_row, found, zero, none, zero]);
                     }
-                    if let Some(hash) = hash {
+                    if let Some(hash) = page.url_hash {
                         let (none, zero) = (Value::Bytes(None), Value::Long(None));
                         let (kind, hash) = (Value::Long(Some(URL_ROW)), Value::bits(hash));
                         out.push(&[kind, of_unit, of_row, none, hash, Value::Text(None), zero]);
@@ -353,13 +333,13 @@ fn from_hex(text: &str) -> Result<Vec<u8>> {
 /// # Errors
 /// When a row cannot be read.
 pub fn judged_pages(found: &[Vec<u8>]) -> Result<String> {
-    let pages: Vec<Keyed> = found.iter().map(|bytes| read_stored(bytes)).collect::<Result<_>>()?;
+    let pages: Vec<KeyedPage> = found.iter().map(|bytes| read_stored(bytes)).collect::<Result<_>>()?;
     Ok(hex(&stored(&pages)?))
 }
 
 fn judged_of(judged: &str) -> Result<JudgedPages> {
     let bytes = from_hex(judged)?;
-    let pages: Vec<Keyed> = read_stored(&bytes)?;
+    let pages: Vec<KeyedPage> = read_stored(&bytes)?;
     let mut judged = JudgedPages::default();
     pages.into_iter().for_each(|(page, key)| judged.push(page, key));
     Ok(judged)

@@ -52,7 +52,7 @@ pub(super) const PAGES: [(&str, Kind); 26] = [
 const BATCH_ROWS: usize = 1024;
 
 /// What a sample is chosen by, and its bytes.
-pub(crate) fn sample_row(sample: &SamplePage) -> Result<(u64, Vec<u8>)> {
+pub(super) fn sample_row(sample: &SamplePage) -> Result<(u64, Vec<u8>)> {
     let bytes =
         postcard::to_stdvec(sample).map_err(|error| Error::internal(format!("a sample cannot be written: {error}")))?;
     Ok((sample.key(), bytes))
@@ -91,17 +91,19 @@ impl Part for MergeSamples {
 
     fn finish(&mut self, emit: &mut Emit<'_>) -> Result<()> {
         let Some(learner) = self.learner.take() else { return Ok(()) };
-        let mut rows = RowBuilder::new(&SAMPLES);
-        learner.into_samples(|host, sample| {
-            let (key, bytes) = sample_row(&sample)?;
-            rows.push(&[Value::bits(host), Value::bits(key), Value::Bytes(Some(&bytes))]);
-            if rows.len() >= BATCH_ROWS {
-                emit(rows.take()?)?;
-            }
-            Ok(())
-        })?;
-        emit(rows.take()?)
+        emit_samples(learner, emit)
     }
+}
+
+/// Sends what a learner has gathered.
+pub(crate) fn emit_samples(learner: FrameLearner, emit: &mut Emit<'_>) -> Result<()> {
+    let mut rows = RowBuilder::new(&SAMPLES);
+    learner.into_samples(|host, sample| {
+        let (key, bytes) = sample_row(&sample)?;
+        rows.push(&[Value::bits(host), Value::bits(key), Value::Bytes(Some(&bytes))]);
+        if rows.len() >= BATCH_ROWS { emit(rows.take()?) } else { Ok(()) }
+    })?;
+    emit(rows.take()?)
 }
 
 /// What samples teach about frames, as JSON.

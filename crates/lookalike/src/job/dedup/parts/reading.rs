@@ -31,7 +31,7 @@ const NOTE: i64 = 1;
 pub(super) const SAMPLE: i64 = 2;
 
 /// Columns of the first reading. `row` counts the pages of a unit; `record` those of a stretch from its start.
-pub(super) const SIGNATURES: [(&str, Kind); 29] = [
+pub(super) const SIGNATURES: [(&str, Kind); 28] = [
     ("kind", Long),
     ("unit", Long),
     ("row", Long),
@@ -59,7 +59,6 @@ pub(super) const SIGNATURES: [(&str, Kind); 29] = [
     ("ref_digest", Long),
     ("site", Long),
     ("has_features", Truth),
-    ("taken", Long),
     ("note", Text),
 ];
 
@@ -225,7 +224,7 @@ fn nothing(kind: i64, unit: i64) -> Vec<Value<'static>> {
 fn add_note(rows: &mut RowBuilder, unit: usize, note: &serde_json::Value) {
     let text = note.to_string();
     let mut values: Vec<Value<'_>> = nothing(NOTE, i64::try_from(unit).unwrap_or(-1));
-    values[28] = Value::Text(Some(&text));
+    values[27] = Value::Text(Some(&text));
     rows.push(&values);
 }
 
@@ -304,7 +303,6 @@ fn add_pages(
             key(refers_to, 2),
             Value::Long(site),
             Value::Truth(Some(has_features)),
-            capture.and_then(|capture| capture.taken).map_or(Value::Long(None), Value::count),
             Value::Text(None),
         ]);
     }
