@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Instant;
 
 use crate::config::Config;
 use crate::error::{Error, Result};
@@ -70,6 +71,12 @@ struct OnlineCounters {
     reopened: AtomicU64,
     last: AtomicU64,
     store_bytes: AtomicU64,
+    /// Jobs that wait for the sequencer.
+    waiting: AtomicU64,
+    /// When the sequencer began what it does now, in nanoseconds since the index was opened; 0 while it has nothing to do.
+    busy_since: AtomicU64,
+    /// How often the sequencer was started anew after a panic.
+    restarted: AtomicU64,
 }
 
 /// What has been done since the start, and what there is.
@@ -99,12 +106,27 @@ pub struct OnlineStats {
     pub sync_seconds: f64,
     /// How often the store was reopened after it had failed.
     pub reopened: u64,
+    /// The thread that stores.
+    pub writer: WriterStats,
     /// Merges.
     pub merging: MergeStats,
     /// Why nothing can be stored at the moment.
     pub failed: Option<String>,
     /// Segments that are left out.
     pub damaged: Vec<String>,
+}
+
+/// What the thread that stores is doing.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WriterStats {
+    /// Whether it is there.
+    pub is_alive: bool,
+    /// How long it has been busy with what it does now, if it does anything: a sync that hangs shows here.
+    pub busy_seconds: Option<f64>,
+    /// Jobs that wait for it.
+    pub waiting: u64,
+    /// How often it was started anew after a panic.
+    pub restarted: u64,
 }
 
 /// What all threads share.
@@ -115,6 +137,7 @@ struct ServedIndex {
     radius: u32,
     store: ServedStore,
     counters: OnlineCounters,
+    opened: Instant,
 }
 
 /// An index that is asked and written to by many at once.
@@ -218,6 +241,7 @@ impl Online {
             store: ServedStore::new(store, directory),
             counters: OnlineCounters { last: last.into(), ..OnlineCounters::default() },
             index: Arc::clone(&index),
+            opened: Instant::now(),
         });
         served.measure();
         let merging = Arc::new(index.merge_in_background()?);
@@ -362,9 +386,23 @@ impl Online {
             grouped: counters.grouped.load(Ordering::Relaxed),
             sync_seconds: counters.sync_nanoseconds.load(Ordering::Relaxed) as f64 / 1e9,
             reopened: counters.reopened.load(Ordering::Relaxed),
+            writer: self.writer(),
             merging: self.merging.as_ref().map(|merging| merging.stats()).unwrap_or_default(),
             failed: self.served.store.failure(),
             damaged: self.served.index.damaged(),
+        }
+    }
+
+    /// What the thread that stores is doing.
+    #[must_use]
+    pub fn writer(&self) -> WriterStats {
+        let counters = &self.served.counters;
+        let busy_since = counters.busy_since.load(Ordering::Relaxed);
+        WriterStats {
+            is_alive: self.sequencer.as_ref().is_some_and(|thread| !thread.is_finished()),
+            busy_seconds: (busy_since > 0).then(|| self.served.nanoseconds().saturating_sub(busy_since) as f64 / 1e9),
+            waiting: counters.waiting.load(Ordering::Relaxed),
+            restarted: counters.restarted.load(Ordering::Relaxed),
         }
     }
 
@@ -396,11 +434,17 @@ impl Online {
     }
 
     fn send(&self, job: SequencerJob) -> Result<()> {
-        match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
+        let waiting = &self.served.counters.waiting;
+        waiting.fetch_add(1, Ordering::Relaxed);
+        let sent = match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
             Some(Ok(())) => Ok(()),
             Some(Err(TrySendError::Full(_))) => Err(Error::Overloaded),
             Some(Err(TrySendError::Disconnected(_))) | None => Err(Online::sequencer_ended()),
+        };
+        if sent.is_err() {
+            waiting.fetch_sub(1, Ordering::Relaxed);
         }
+        sent
     }
 
     fn sequencer_ended() -> Error {
@@ -432,6 +476,11 @@ impl Drop for Online {
 }
 
 impl ServedIndex {
+    /// Time since the index was opened; never 0.
+    fn nanoseconds(&self) -> u64 {
+        u64::try_from(self.opened.elapsed().as_nanos()).expect("less than five centuries").max(1)
+    }
+
     /// Measures the store.
     fn measure(&self) {
         if let Some(bytes) = self.store.bytes() {

@@ -1,6 +1,7 @@
 //! The one thread that stores: decides what is new, writes what waits as one group, syncs it, and answers.
 
 use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::Receiver;
@@ -97,7 +98,17 @@ impl Sequencer {
         while let Ok(first) = jobs.recv() {
             let others = std::iter::from_fn(|| jobs.try_recv().ok());
             let group: Vec<SequencerJob> = std::iter::once(first).chain(others.take(MOST_IN_GROUP - 1)).collect();
-            self.work(group);
+            let counters = &self.served.counters;
+            counters.waiting.fetch_sub(group.len() as u64, Ordering::Relaxed);
+            counters.busy_since.store(self.served.nanoseconds(), Ordering::Relaxed);
+            // Whoever waits for one of these jobs hears that it is gone when it is dropped.
+            let done = std::panic::catch_unwind(AssertUnwindSafe(|| self.work(group)));
+            if done.is_err() {
+                // What this thread knows may be half done: the store is read again before the next group.
+                self.served.store.fail("the thread that stores pages has panicked; see the log".to_owned());
+                self.served.counters.restarted.fetch_add(1, Ordering::Relaxed);
+            }
+            self.served.counters.busy_since.store(0, Ordering::Relaxed);
         }
     }
 
