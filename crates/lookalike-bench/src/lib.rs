@@ -5,6 +5,7 @@ pub mod corpus;
 pub mod labelled;
 pub mod oracle;
 pub mod quality;
+pub mod recognised;
 pub mod result_lists;
 pub mod scopes;
 pub mod sites;

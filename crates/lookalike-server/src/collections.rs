@@ -213,6 +213,7 @@ impl Collections {
         let collections = Collections {
             directory: settings.directory.clone(),
             options: OnlineOptions {
+                cache_bytes: 0,
                 skip_damaged: settings.skip_damaged,
                 memory_bytes: settings.memory_bytes,
                 memory_rows: settings.memory_rows,

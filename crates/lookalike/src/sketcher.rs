@@ -5,6 +5,7 @@
 //! and belongs to one thread at a time.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
@@ -12,7 +13,7 @@ use crate::feature::multiset::number_copies;
 use crate::feature::shingle::{into_set, shingles};
 use crate::feature::spot::{Spots, built_in};
 use crate::feature::words::words_and_phrases;
-use crate::page::{RawPage, SourceId, Token};
+use crate::page::{Body, RawPage, SourceId, Token};
 use crate::plan::{ColumnLayout, Features, Measure, Plan};
 use crate::plan::{Weights, Within};
 pub use crate::sketch::PageSketch;
@@ -20,11 +21,11 @@ use crate::sketch::projection::halves;
 use crate::sketch::simhash::long_fingerprint;
 use crate::spill::Fixed;
 use crate::text::canonical::canonical;
-use crate::text::frames::FrameLearner;
+use crate::text::frames::{FrameLearner, Frames};
 use crate::text::language::{self, Lang, Languages};
 use crate::text::mask::without_volatile;
 use crate::text::site::SiteRule;
-use crate::text::{HeldPage, PageReader, Scope};
+use crate::text::{HeldPage, PageReader, Scope, StoredBlocks, StoredContent};
 
 /// Titles longer than this are cut.
 const TITLE_CHARS: usize = 200;
@@ -37,6 +38,10 @@ pub(crate) const NO_LANGUAGE: u64 = u64::MAX;
 pub struct Sketcher {
     plan: Plan,
     layout: ColumnLayout,
+    /// Whether pages in blocks have the keys of stories before their frame is known.
+    has_keys_before_frames: bool,
+    /// Whether the last page was in blocks.
+    is_in_blocks: bool,
     site_rule: SiteRule,
     within: Option<Within>,
     reader: PageReader,
@@ -112,6 +117,8 @@ impl Sketcher {
         Sketcher {
             plan: plan.clone(),
             layout: plan.columns(),
+            has_keys_before_frames: false,
+            is_in_blocks: false,
             site_rule: plan.pairs.site,
             within: plan.pairs.within,
             reader: PageReader::new(plan.text).without(plan.corpus.as_ref().and_then(|corpus| corpus.frames.clone())),
@@ -132,6 +139,13 @@ impl Sketcher {
             ends: Vec::new(),
             title: String::new(),
         }
+    }
+
+    /// The same, which gives pages in blocks the keys of stories before their frame is known.
+    #[must_use]
+    pub(crate) fn with_keys_before_frames(mut self) -> Sketcher {
+        self.has_keys_before_frames = true;
+        self
     }
 
     /// The plan.
@@ -155,6 +169,58 @@ impl Sketcher {
         Some((held, Some(self.title.as_str()).filter(|title| !title.is_empty())))
     }
 
+    /// Leaves out other frames from now on.
+    pub(crate) fn set_frames(&mut self, frames: Option<Arc<Frames>>) {
+        self.reader.set_frames(frames);
+    }
+
+    /// A page in its blocks, with its text, if its frame is to be left out.
+    pub(crate) fn hold_with_text(&mut self, page: &RawPage<'_>) -> Option<HeldPage> {
+        let (held, title) = self.reader.hold_with_text(page)?;
+        set_title(&mut self.title, title.or(page.title.as_deref()));
+        Some(held)
+    }
+
+    /// What is stored of a page whose frame nobody asks for.
+    pub(crate) fn content_of(&self, page: &RawPage<'_>) -> StoredContent {
+        let text = page.unicode();
+        let has_markup = page.is_html(&text) && !self.plan.text.raw;
+        if has_markup { StoredContent::Html(text.into_owned()) } else { StoredContent::Text(text.into_owned()) }
+    }
+
+    /// What stands for the site of the page just read, where that counts; else 0.
+    pub(crate) fn site(&self) -> u64 {
+        self.site
+    }
+
+    /// The title of the page that was read, or held, last.
+    pub(crate) fn title(&self) -> Option<&str> {
+        Some(self.title.as_str()).filter(|title| !title.is_empty())
+    }
+
+    /// A page in blocks that was stored.
+    pub(crate) fn hold_stored(&mut self, stored: &StoredBlocks) -> HeldPage {
+        self.reader.hold_stored(stored)
+    }
+
+    /// Reads a page that was stored, as [`Sketcher::read`] read it then.
+    pub(crate) fn read_stored(&mut self, content: &StoredContent, url: Option<&str>) -> PageFacts<'_> {
+        match content {
+            StoredContent::Blocks(blocks) => {
+                let held = self.hold_stored(blocks);
+                let about = PageAbout { url, title: None, source: SourceId::from_index(0), record: 0 };
+                self.read_held(&held, about)
+            }
+            StoredContent::Text(_) | StoredContent::Html(_) => {
+                let (text, markup) = content.text();
+                let mut page = RawPage::new(Body::Text(text.into()), markup);
+                page.url = url.map(Into::into);
+                let about = PageAbout { url, title: None, source: page.source, record: page.record };
+                self.take_in(Unread::Raw(&page), about)
+            }
+        }
+    }
+
     /// Reads a page that was held, as [`Sketcher::read`] would.
     pub(crate) fn read_held(&mut self, page: &HeldPage, about: PageAbout<'_>) -> PageFacts<'_> {
         self.take_in(Unread::Held(page), about)
@@ -166,6 +232,7 @@ impl Sketcher {
 
     fn take_in(&mut self, page: Unread<'_>, about: PageAbout<'_>) -> PageFacts<'_> {
         let is_language_wanted = self.wants_language();
+        self.is_in_blocks = matches!(page, Unread::Held(_));
         let read = match page {
             Unread::Raw(page) => self.reader.read(page),
             Unread::Held(page) => self.reader.read_held(page),
@@ -254,7 +321,7 @@ impl Sketcher {
             columns.extend(bands.keys(parts.min_values, &mut self.bytes));
         }
         if let Some(bands) = self.plan.sketch.story_bands.filter(|_| self.layout.story_bands > 0) {
-            if self.site == 0 {
+            if self.site == 0 && !(self.has_keys_before_frames && self.is_in_blocks) {
                 columns.extend(std::iter::repeat_n(NO_KEY, bands.bands));
             } else {
                 columns.extend(bands.keys(parts.min_values, &mut self.bytes).map(|key| key.max(NO_KEY + 1)));

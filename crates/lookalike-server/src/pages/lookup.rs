@@ -3,7 +3,7 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use lookalike::Result as LibraryResult;
-use lookalike::online::{CheckOutcome, StorePolicy};
+use lookalike::online::{CheckOutcome, PageExtras, StorePolicy};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use utoipa::{IntoParams, ToSchema};
@@ -73,7 +73,7 @@ impl Lookup {
             };
             let (sender, receiver) = oneshot::channel();
             // The client may be gone by then.
-            collection.online.put(&page, policy, move |outcome| drop(sender.send(outcome)))?;
+            collection.online.put(&page, policy, PageExtras::default(), move |outcome| drop(sender.send(outcome)))?;
             Ok(Lookup::Storing(receiver))
         };
         let started = if bytes.len() >= LARGE_BYTES { service.run_heavy(look).await } else { look() };

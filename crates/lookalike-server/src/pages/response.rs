@@ -108,17 +108,29 @@ impl From<PageLength> for LengthName {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct NearPage {
     id: String,
-    /// Differing bits of the fingerprints
+    /// Differing bits of the fingerprints; null in a collection that is not searched by fingerprints
     #[schema(minimum = 0, maximum = 64)]
-    distance: u32,
-    /// Estimated share of runs of five words in common; 1 for the same words in the same order; null if no sketch is stored
+    distance: Option<u32>,
+    /// Share of runs of words in common; 1 if what is compared is the same; null if nothing is stored to tell it from
     #[schema(minimum = 0, maximum = 1)]
     similarity: Option<f64>,
+    /// The similarity from which these two are near-duplicates
+    #[schema(minimum = 0, maximum = 1)]
+    threshold: f64,
+    /// Whether the similarity is estimated from sketches, because no text is stored
+    estimated: bool,
 }
 
 fn near_pages(compared: Vec<ComparedCandidate>) -> Vec<NearPage> {
     let named = compared.into_iter().take(MOST_NAMED);
-    named.map(|near| NearPage { id: near.id, distance: near.distance, similarity: near.similarity }).collect()
+    let page = |near: ComparedCandidate| NearPage {
+        id: near.id,
+        distance: near.distance,
+        similarity: near.similarity,
+        threshold: near.threshold,
+        estimated: near.is_estimated,
+    };
+    named.map(page).collect()
 }
 
 /// The reason for a verdict
@@ -126,12 +138,15 @@ fn near_pages(compared: Vec<ComparedCandidate>) -> Vec<NearPage> {
 pub(crate) struct Explanation {
     /// In words
     why: String,
-    /// The fingerprint, 16 hex digits
+    /// The fingerprint, 16 hex digits; null in a collection that is not searched by fingerprints
     fingerprint: Option<String>,
+    /// Words that were compared
     tokens: u32,
-    /// Differing bits up to which stored pages are candidates
-    radius: u32,
-    /// Estimated similarity from which a candidate is a near-duplicate
+    /// Whether what the site puts around its texts is known, and was left out
+    without_frame: bool,
+    /// Differing bits up to which stored pages are candidates; null in a collection that is not searched by fingerprints
+    radius: Option<u32>,
+    /// Similarity from which texts are near-duplicates; where frames are left out, each compared page has its own
     threshold: f64,
     /// Number of candidates
     candidates: u64,
@@ -144,13 +159,14 @@ pub(crate) struct Explanation {
 impl Explanation {
     fn new(outcome: &CheckOutcome, collection: &Collection) -> Explanation {
         let config = collection.online.config();
-        let (radius, threshold) = (config.radius, config.threshold);
+        let radius = (!config.has_bands()).then_some(config.radius);
         Explanation {
-            why: why(outcome, radius, threshold),
+            why: why(outcome, radius),
             fingerprint: outcome.fingerprint.map(hex),
             tokens: outcome.tokens,
+            without_frame: outcome.has_story,
             radius,
-            threshold,
+            threshold: config.threshold,
             candidates: outcome.candidates,
             compared: outcome.of.len() + outcome.rejected.len(),
             rejected: near_pages(outcome.rejected.clone()),
@@ -158,29 +174,48 @@ impl Explanation {
     }
 }
 
-fn why(outcome: &CheckOutcome, radius: u32, threshold: f64) -> String {
+/// A verdict in words; `radius` is that of a collection of fingerprints.
+fn why(outcome: &CheckOutcome, radius: Option<u32>) -> String {
     match (outcome.verdict, outcome.of.first(), outcome.length) {
         (_, _, PageLength::Empty) => "It has no words, so it matches nothing.".to_owned(),
         (PageVerdict::Exact, Some(of), _) => format!("It has the same words in the same order as {}.", of.id),
-        (PageVerdict::Near, Some(of), _) => format!(
-            "Its fingerprint differs from that of {} in {} of 64 bits ({radius} are allowed), and the stored sketch confirms the match: about {:.2} of their runs of five words are common ({threshold} are needed).",
-            of.id,
-            of.distance,
-            of.similarity.expect("nothing is near that no sketch has confirmed")
-        ),
+        (PageVerdict::Near, Some(of), _) => {
+            let found = match of.distance.zip(radius) {
+                Some((bits, radius)) => format!(
+                    "Its fingerprint differs from that of {} in {bits} of 64 bits ({radius} are allowed). ",
+                    of.id
+                ),
+                None => String::new(),
+            };
+            let similarity = of.similarity.unwrap_or_default();
+            let share = if of.is_estimated { format!("About {similarity:.2}") } else { format!("{similarity:.2}") };
+            let (id, threshold) = (&of.id, of.threshold);
+            let how = if of.is_estimated { ", estimated from their sketches" } else { "" };
+            format!(
+                "{found}{share} of all runs of words in it and in {id} are in both{how} ({threshold:.2} are needed)."
+            )
+        }
         (_, _, PageLength::Short) => {
             "It is too short to match anything but an exact copy, and no copy is stored.".to_owned()
         }
-        _ if outcome.candidates == 0 => format!("No stored fingerprint is within {radius} bits of its own."),
-        _ => match outcome.rejected.len() {
-            0 => "Stored fingerprints are near, but those pages have no stored sketch to confirm a match.".to_owned(),
-            1 => format!(
-                "1 stored fingerprint is within {radius} bits, but the sketch rejects it: fewer than {threshold} of the runs of five words are common."
-            ),
-            rejected => format!(
-                "{rejected} stored fingerprints are within {radius} bits, but the sketches reject them: fewer than {threshold} of the runs of five words are common."
-            ),
-        },
+        _ => {
+            let candidates = match radius {
+                Some(radius) => format!("stored fingerprint is within {radius} bits of its own"),
+                None => "stored page shares enough of its runs of words to be a candidate".to_owned(),
+            };
+            match outcome.rejected.first() {
+                None if outcome.candidates == 0 => format!("No {candidates}."),
+                None => "Stored fingerprints are near, but nothing else is stored of those pages to confirm a match."
+                    .to_owned(),
+                Some(best) => format!(
+                    "The best of {} candidates, {}, has a similarity of {:.2} ({:.2} are needed).",
+                    outcome.candidates,
+                    best.id,
+                    best.similarity.unwrap_or_default(),
+                    best.threshold
+                ),
+            }
+        }
     }
 }
 

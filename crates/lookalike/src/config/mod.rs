@@ -1,6 +1,7 @@
 //! One description of a run. The command line, HTTP and Python build a [`Config`] and hand it to the library; no logic
 //! lives in them. Each part belongs to the stage that obeys it.
 
+mod bands;
 mod fingerprint;
 mod v1;
 
@@ -20,6 +21,7 @@ pub use crate::read::{CaptureFilter, ChosenCaptures, Format, MimeTypes, ReadConf
 pub use crate::size::{format_bytes, parse_bytes};
 pub use crate::text::site::SiteRule;
 pub use crate::text::{ContentConfig, KnownFrames, Scope, language};
+pub use bands::BandConfig;
 pub use fingerprint::FingerprintConfig;
 pub(crate) use v1::ConfigV1;
 

@@ -6,15 +6,18 @@
 //! small tail and in segments that have no file yet; merging makes few large segments of many small ones.
 //! Readers hold what was there when they began; they wait for nobody.
 //!
-//! A folder knows only those before it: `segment/` (an immutable part), `rows/` (where rows come from), `build/` (rows →
+//! A folder knows only those before it: `segment/` (an immutable part), `bands/` (tables of another kind, by which pages
+//! are found that share a band of their min-values), `rows/` (where rows come from), `build/` (rows →
 //! segments), `live/` (an index that changes), `query/`.
 
+mod bands;
 mod build;
 mod live;
 mod query;
 mod rows;
 mod segment;
 
+pub(crate) use bands::short_key;
 pub use build::planner;
 pub(crate) use live::IndexSnapshot;
 pub(crate) use live::manifest::{belongs_to_index, sync_directory};
@@ -25,6 +28,7 @@ pub use live::{
 pub use query::matches::MatchCounts;
 pub use query::reader::{IndexReader, QueryResult, RowMatch, TablesOver};
 pub use query::stats;
+pub(crate) use rows::{FoundEntry, PageEntry, Record};
 pub use rows::{StoredPage, fingerprints, pages};
 pub use segment::TableCodec;
 pub use segment::file::FORMAT_VERSION;

@@ -1,10 +1,9 @@
 //! A copy of an index that is in use.
 
 use std::path::Path;
-use std::sync::mpsc;
 
 use crate::error::{Error, Result};
-use crate::index::store::AcknowledgedMark;
+use crate::index::store::{AcknowledgedMark, Totals};
 use crate::index::{Index, OpenOptions, sync_directory};
 use crate::online::Online;
 use crate::online::sequencer::SequencerJob;
@@ -25,9 +24,7 @@ impl Online {
     /// # Errors
     /// When there is such a directory, or it cannot be written.
     pub fn backup(&self, directory: &Path) -> Result<Backup> {
-        if self.is_read_only {
-            return Err(self.read_only());
-        }
+        let jobs = self.jobs()?;
         let Some(name) = directory.file_name() else {
             return Err(Error::bad_input(directory, "is not a name for a new directory"));
         };
@@ -37,10 +34,7 @@ impl Online {
         let Ok(_copying) = self.copying.try_lock() else {
             return Err(Error::conflict("backups", "a copy of this index is being made; wait until it is done"));
         };
-        let (sender, receiver) = mpsc::sync_channel(1);
-        // Nobody waits for the answer if this thread is gone.
-        self.send(SequencerJob::Snapshot { done: Box::new(move |snapshot| drop(sender.send(snapshot))) })?;
-        let (snapshot, store_snapshot) = receiver.recv().map_err(|_| Online::sequencer_ended())??;
+        let (snapshot, store_snapshot) = jobs.wait_for(|done| SequencerJob::Snapshot { done })?;
         let parent = directory.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         let mut part_name = name.to_owned();
         part_name.push(".part");
@@ -53,7 +47,9 @@ impl Online {
             let copy = Index::open(&aside, OpenOptions::default())?;
             let rows = copy.reader().len().0;
             // If the copy replaces an index that was ahead of it, the mark of that one must not stay.
-            AcknowledgedMark::open(&aside)?.write(copy.last_change());
+            let totals = store_snapshot.totals()?;
+            AcknowledgedMark::open(&aside)?
+                .write(totals.unwrap_or(Totals { last: copy.last_change(), ..Totals::default() }));
             drop(copy);
             std::fs::rename(&aside, directory).map_err(Error::io(directory, "write"))?;
             sync_directory(parent)?;

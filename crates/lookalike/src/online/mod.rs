@@ -1,52 +1,64 @@
 //! Have I seen this page? An index that answers while pages come and go, and loses nothing it has acknowledged.
 //!
 //! In: pages, to be looked up and perhaps stored. Out: an outcome for each: new, near or exact, of which stored pages,
-//! and how near. Fingerprints find candidates; a small sketch that is stored with every page confirms them. Lookups are
+//! and how near. Pages are found by the bands of their min-values, and decided as `dedup` decides: by the exact similarity
+//! of their texts, which are stored, without the frames of their sites, which are learnt as pages come (`sites.rs`). A
+//! collection may be searched by fingerprints instead, and keep no texts; then similarities are estimated from sketches.
+//! Copies are found by a hash of what is compared, in any crowd. Lookups are
 //! done by many threads at once; storing by one (`sequencer.rs`), which decides what is new, writes what has come in
 //! the meantime as one group, syncs it, shows it to readers and only then answers.
 
 mod backup;
+#[cfg(feature = "faults")]
+mod faults;
+mod incoming;
+mod jobs;
 mod lookup;
 mod outcome;
 mod sequencer;
 mod served_store;
+mod sites;
 
 pub use backup::Backup;
+pub use incoming::PageExtras;
 pub use outcome::{CheckOutcome, ComparedCandidate, PageLength, PageVerdict};
 
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::mpsc::{SyncSender, TrySendError};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::mpsc::{self, Sender};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use crate::config::Config;
+use crate::config::{BandConfig, Config, Scope};
 use crate::error::{Error, Result};
-use crate::index::store::AcknowledgedMark;
+use crate::index::store::{AcknowledgedMark, Totals};
 use crate::index::{
-    FingerprintOrigin, Index, IndexConfig, IndexReader, MergeStats, MergeThread, OpenOptions, StoredPage,
-    belongs_to_index, pages,
+    FingerprintOrigin, FoundEntry, Index, IndexConfig, IndexReader, MergeStats, MergeThread, OpenOptions, PageEntry,
+    Record, StoredPage, belongs_to_index,
 };
 use crate::page::RawPage;
-use crate::plan::Plan;
+use crate::plan::{CorpusStats, Decision, Plan};
 use crate::sketcher::Sketcher;
-use outcome::IncomingPage;
+use crate::text::frames::Frames;
+use incoming::{IncomingPage, Worker, now};
+use jobs::Jobs;
 use sequencer::{PendingGroup, Sequencer, SequencerJob};
 use served_store::ServedStore;
+use sites::Sites;
 
 /// The most jobs that wait for the sequencer.
 const MOST_WAITING: usize = 8192;
 
-/// The most sketchers of a group of threads that are kept for the next page.
-const MOST_WAITING_SKETCHERS: usize = 4;
-/// Bytes of a page after which its sketcher is not kept.
+/// The most workers of a group of threads that are kept for the next page.
+const MOST_WAITING_WORKERS: usize = 4;
+/// Bytes of a page after which its worker is not kept.
 const LARGE_PAGE: u64 = 1 << 20;
-/// Groups of threads that share sketchers.
+/// Groups of threads that share workers.
 const LANES: usize = 16;
 
 thread_local! {
-    /// A thread keeps to the same sketchers: what they remember is in the cache of its core.
+    /// A thread keeps to the same workers: what they remember is in the cache of its core.
     static LANE: usize = {
         static THREADS: AtomicUsize = AtomicUsize::new(0);
         THREADS.fetch_add(1, Ordering::Relaxed) % LANES
@@ -70,6 +82,8 @@ struct OnlineCounters {
     sync_nanoseconds: AtomicU64,
     reopened: AtomicU64,
     last: AtomicU64,
+    pages: AtomicU64,
+    all_groups: AtomicU64,
     store_bytes: AtomicU64,
     /// Jobs that wait for the sequencer.
     waiting: AtomicU64,
@@ -82,7 +96,10 @@ struct OnlineCounters {
 /// What has been done since the start, and what there is.
 #[derive(Debug, Clone)]
 pub struct OnlineStats {
-    /// Rows in the index; those that were deleted count until they are merged away.
+    /// Pages that are stored.
+    pub pages: u64,
+    /// Rows in the index, one per page of a collection of fingerprints and one per band otherwise; those that were deleted
+    /// count until they are merged away.
     pub rows: u64,
     /// Rows that are in memory only, and in the store.
     pub rows_in_memory: u64,
@@ -133,9 +150,19 @@ pub struct WriterStats {
 struct ServedIndex {
     index: Arc<Index>,
     config: Option<Config>,
+    plan: Option<Plan>,
+    /// What makes two pages near-duplicates.
+    decision: Decision,
     threshold: f64,
     radius: u32,
+    /// Columns of a page that are the keys of its bands.
+    band_columns: usize,
     store: ServedStore,
+    /// What is known of sites, where pages are compared without their frames.
+    sites: Option<Sites>,
+    /// Hosts whose stored pages are to be read again.
+    refreshes: Sender<u64>,
+    is_stopping: AtomicBool,
     counters: OnlineCounters,
     opened: Instant,
 }
@@ -145,12 +172,12 @@ struct ServedIndex {
 /// ```
 /// # let directory = tempfile::tempdir().unwrap();
 /// # let directory = directory.path();
-/// use lookalike::config::FingerprintConfig;
+/// use lookalike::config::BandConfig;
 /// use lookalike::index::IndexConfig;
 /// use lookalike::online::{OnlineOptions, PageVerdict, StorePolicy};
 /// use lookalike::{Online, RawPage};
 ///
-/// Online::create(directory, IndexConfig::pages(FingerprintConfig::default(), 3))?;
+/// Online::create(directory, IndexConfig::bands(BandConfig::default(), 0.7))?;
 /// let online = Online::open(directory, OnlineOptions::default())?;
 /// let mut page = RawPage::text("The ferry had left the harbour before the storm reached the town. ".repeat(5));
 /// page.id = Some("ferry".into());
@@ -162,10 +189,10 @@ struct ServedIndex {
 /// ```
 pub struct Online {
     served: Arc<ServedIndex>,
-    plan: OnceLock<Plan>,
-    sketchers: [Mutex<Vec<Sketcher>>; LANES],
-    jobs: Option<SyncSender<SequencerJob>>,
+    workers: [Mutex<Vec<Worker>>; LANES],
+    jobs: Option<Jobs>,
     sequencer: Option<JoinHandle<()>>,
+    refresher: Option<JoinHandle<()>>,
     merging: Option<Arc<MergeThread>>,
     is_read_only: bool,
     /// Held while a copy is made.
@@ -181,6 +208,8 @@ pub struct OnlineOptions {
     pub memory_bytes: u64,
     /// Rows in memory from which they are written to a segment; 0 for 262,144.
     pub memory_rows: u64,
+    /// What the store keeps in memory of its files; 0 for 64 MiB.
+    pub cache_bytes: u64,
 }
 
 impl Online {
@@ -190,7 +219,7 @@ impl Online {
     /// When there is one, the config makes no sense, or the directory cannot be written.
     pub fn create(directory: &Path, config: IndexConfig) -> Result<()> {
         match &config.fingerprints {
-            FingerprintOrigin::Pages(config) => config.check()?,
+            FingerprintOrigin::Pages(_) | FingerprintOrigin::Bands(_) => config.check()?,
             FingerprintOrigin::Given => {
                 let reason = "an index that is served is made for pages, not for ready-made fingerprints";
                 return Err(Error::conflict("fingerprints", reason));
@@ -226,37 +255,45 @@ impl Online {
             check: true,
         };
         let index = Arc::new(Index::open_to_serve(directory, open)?);
-        let config = index.config().page_config();
-        let store = index.open_store(options.skip_damaged)?;
+        let store = index.open_store(options.skip_damaged, options.cache_bytes)?;
         let covered = index.covered();
-        let last = index.read_store(&store, options.skip_damaged)?;
+        let totals = index.read_store(&store, options.skip_damaged)?;
         if !options.skip_damaged {
             index.mark_store_ahead()?;
         }
         let first = store.first()?.unwrap_or(covered + 1);
-        let served = Arc::new(ServedIndex {
-            threshold: index.config().threshold,
-            radius: index.config().radius,
-            config,
-            store: ServedStore::new(store, directory),
-            counters: OnlineCounters { last: last.into(), ..OnlineCounters::default() },
-            index: Arc::clone(&index),
-            opened: Instant::now(),
-        });
+        let (refreshes, to_refresh) = mpsc::channel();
+        let store = ServedStore::new(store, directory, options.cache_bytes);
+        let served = Arc::new(ServedIndex::new(Arc::clone(&index), store, refreshes, totals));
         served.measure();
         let merging = Arc::new(index.merge_in_background()?);
-        let (jobs, received) = std::sync::mpsc::sync_channel(MOST_WAITING);
+        let (sender, received) = mpsc::sync_channel(MOST_WAITING);
+        let jobs = Jobs::new(sender, Arc::clone(&served));
         let mark = AcknowledgedMark::open(directory)?;
-        let sequencer = Sequencer::new(Arc::clone(&served), Arc::clone(&merging), mark, last + 1, first);
-        let thread = std::thread::Builder::new().name("sequencer".to_owned());
-        let thread =
-            thread.spawn(move || sequencer.run(&received)).map_err(Error::io(directory, "start a thread for"))?;
+        let worker = served.worker();
+        let sequencer = Sequencer::new(Arc::clone(&served), Arc::clone(&merging), worker, mark, totals, first);
+        let spawn = |name: &str, work: Box<dyn FnOnce() + Send>| {
+            let thread = std::thread::Builder::new().name(name.to_owned()).spawn(work);
+            thread.map_err(Error::io(directory, "start a thread for"))
+        };
+        let sequencer = spawn("sequencer", Box::new(move || sequencer.run(&received)))?;
+        let refresher = served.sites.is_some().then(|| {
+            let (served, jobs) = (Arc::clone(&served), jobs.clone());
+            let work = move || {
+                let mut worker = served.worker();
+                // What cannot be read again now is read again when its site is learnt from the next time.
+                to_refresh.iter().take_while(|_| !served.is_stopping.load(Ordering::Relaxed)).for_each(|host| {
+                    let _ = served.refresh_host(host, &jobs, &mut worker);
+                });
+            };
+            spawn("refresh", Box::new(work))
+        });
         Ok(Online {
             served,
-            plan: OnceLock::new(),
-            sketchers: Default::default(),
+            workers: Default::default(),
             jobs: Some(jobs),
-            sequencer: Some(thread),
+            sequencer: Some(sequencer),
+            refresher: refresher.transpose()?,
             merging: Some(merging),
             is_read_only: options.skip_damaged,
             copying: Mutex::default(),
@@ -292,15 +329,10 @@ impl Online {
     /// # Errors
     /// When the index is damaged where it is read, or holds no pages.
     pub fn check(&self, page: &RawPage<'_>) -> Result<CheckOutcome> {
-        let pending = PendingGroup::default();
-        self.with_sketcher(page, |sketcher| {
-            let mut incoming = IncomingPage::new(page, pages::page_without_sketch(page, sketcher));
-            let near = self.served.near_rows(&incoming, &pending)?;
-            if near.count() > 0 {
-                incoming.page.sketch = pages::sketch_of_read(sketcher);
-            }
-            self.served.confirm(&incoming, near, &pending)
-        })?
+        self.with_worker(page, |worker| {
+            let incoming = self.served.read(page, PageExtras::default(), None, worker)?;
+            self.served.lookup(&incoming, 0, &PendingGroup::default(), worker)
+        })
     }
 
     /// Looks a page up and stores it; `done` is called with the outcome, perhaps by another thread, when all that
@@ -312,22 +344,30 @@ impl Online {
         &self,
         page: &RawPage<'_>,
         policy: StorePolicy,
+        extras: PageExtras,
         done: impl FnOnce(Result<CheckOutcome>) + Send + 'static,
     ) -> Result<()> {
-        if self.is_read_only {
-            return Err(self.read_only());
-        }
-        let incoming =
-            self.with_sketcher(page, |sketcher| IncomingPage::new(page, pages::stored_page(page, sketcher)))?;
-        if policy == StorePolicy::IfNew {
+        let jobs = self.jobs()?;
+        // What comes after this is looked up once more when the page is stored.
+        let since = self.served.counters.last.load(Ordering::Acquire);
+        let (incoming, found) = self.with_worker(page, |worker| {
+            let incoming = self.served.read(page, extras, Some(jobs), worker)?;
+            let found = self.served.lookup(&incoming, 0, &PendingGroup::default(), worker)?;
+            Ok((incoming, found))
+        })?;
+        if policy == StorePolicy::IfNew && found.verdict != PageVerdict::New {
             // What readers see is on disk: nobody has to wait for this outcome.
-            let outcome = self.served.lookup(&incoming, &PendingGroup::default())?;
-            if outcome.verdict != PageVerdict::New {
-                done(Ok(outcome));
-                return Ok(());
-            }
+            done(Ok(found));
+            return Ok(());
         }
-        self.send(SequencerJob::Put { incoming: Box::new(incoming), policy, done: Box::new(done) })
+        let since = u32::try_from(since).unwrap_or(u32::MAX);
+        jobs.send(SequencerJob::Put {
+            incoming: Box::new(incoming),
+            policy,
+            since,
+            found: Box::new(found),
+            done: Box::new(done),
+        })
     }
 
     /// Looks a page up and stores it, and returns when all that the outcome says is on disk. Many threads may do so at
@@ -336,9 +376,9 @@ impl Online {
     /// # Errors
     /// As [`put`](Online::put), and when nothing can be stored.
     pub fn insert(&self, page: &RawPage<'_>, policy: StorePolicy) -> Result<CheckOutcome> {
-        let (sender, outcome) = std::sync::mpsc::sync_channel(1);
+        let (sender, outcome) = mpsc::sync_channel(1);
         let send = move |outcome| sender.send(outcome).expect("insert waits for it");
-        self.put(page, policy, send)?;
+        self.put(page, policy, PageExtras::default(), send)?;
         outcome.recv().map_err(|_| Error::internal("a page was neither stored nor refused"))?
     }
 
@@ -347,10 +387,15 @@ impl Online {
     /// # Errors
     /// When too many are waiting.
     pub fn delete(&self, id: &str, done: impl FnOnce(Result<bool>) + Send + 'static) -> Result<()> {
+        self.jobs()?.send(SequencerJob::Delete { id: id.to_owned(), done: Box::new(done) })
+    }
+
+    /// The way to the thread that stores.
+    fn jobs(&self) -> Result<&Jobs> {
         if self.is_read_only {
             return Err(self.read_only());
         }
-        self.send(SequencerJob::Delete { id: id.to_owned(), done: Box::new(done) })
+        self.jobs.as_ref().ok_or_else(Jobs::ended)
     }
 
     fn read_only(&self) -> Error {
@@ -365,7 +410,40 @@ impl Online {
     /// # Errors
     /// When the store cannot be read.
     pub fn get(&self, id: &str) -> Result<Option<StoredPage>> {
-        self.served.page(id)
+        let Some(found) = self.served.store.entry(id)? else { return Ok(None) };
+        let page = self.served.stored_page(id, found)?;
+        Ok(page.filter(|page| page.expires_at.is_none_or(|time| time > now())))
+    }
+
+    /// Pages by their ids, in the order of their bytes: those with a prefix, after an id, at most `limit`.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn list(&self, prefix: &str, after: Option<&str>, limit: usize) -> Result<Vec<(String, StoredPage)>> {
+        let (mut found, time) = (Vec::new(), now());
+        let mut visit = |id: String, entry: FoundEntry| {
+            // One that was removed, or whose time is over, is not there.
+            let page = self.served.stored_page(&id, entry)?;
+            let page = page.filter(|page| page.expires_at.is_none_or(|expires| expires > time));
+            found.extend(page.map(|page| (id, page)));
+            Ok(found.len() < limit)
+        };
+        if limit > 0 {
+            self.served.store.for_each_entry(prefix, after, &mut visit)?;
+        }
+        Ok(found)
+    }
+
+    /// The text of the page with an id, as it is stored; nothing if texts are not kept, or there is no such page.
+    ///
+    /// # Errors
+    /// When the store cannot be read.
+    pub fn text(&self, id: &str) -> Result<Option<String>> {
+        let Some(FoundEntry::Entry(entry)) = self.served.store.entry(id)? else { return Ok(None) };
+        let Some(record) = self.served.store.record(entry.number)? else { return Ok(None) };
+        let content = record.text(&mut crate::text::ContentCodec::default());
+        let content = content.map_err(|reason| Error::corrupt(self.served.index.directory(), reason))?;
+        Ok(content.map(|content| content.text().0.to_owned()))
     }
 
     /// What there is, and what has been done.
@@ -374,6 +452,7 @@ impl Online {
         let counters = &self.served.counters;
         let tiers = self.served.index.tiers();
         OnlineStats {
+            pages: counters.pages.load(Ordering::Relaxed),
             rows: tiers.rows,
             rows_in_memory: tiers.rows_in_memory,
             segments: tiers.segments,
@@ -419,52 +498,38 @@ impl Online {
         match self.served.store.failure() {
             // The store may have changes that nobody has heard of.
             Some(_) => Ok(()),
-            None => self.served.index.mark_store_settled(),
+            None => self.served.index.mark_store_settled(self.served.totals()),
         }
     }
 
-    /// Ends both threads when they have done what was accepted.
+    /// Ends all threads when they have done what was accepted.
     fn stop(&mut self) {
+        self.served.is_stopping.store(true, Ordering::Relaxed);
         self.jobs = None;
-        if let Some(Err(panic)) = self.sequencer.take().map(JoinHandle::join) {
-            std::panic::resume_unwind(panic);
+        // It waits for hosts; none stands for an end.
+        let _ = self.served.refreshes.send(0);
+        for thread in [self.refresher.take(), self.sequencer.take()] {
+            if let Some(Err(panic)) = thread.map(JoinHandle::join) {
+                std::panic::resume_unwind(panic);
+            }
         }
         // What could not be merged is in the store, and is merged another time.
         let _ = self.merging.take().and_then(Arc::into_inner).map(MergeThread::finish);
     }
 
-    fn send(&self, job: SequencerJob) -> Result<()> {
-        let waiting = &self.served.counters.waiting;
-        waiting.fetch_add(1, Ordering::Relaxed);
-        let sent = match self.jobs.as_ref().map(|jobs| jobs.try_send(job)) {
-            Some(Ok(())) => Ok(()),
-            Some(Err(TrySendError::Full(_))) => Err(Error::Overloaded),
-            Some(Err(TrySendError::Disconnected(_))) | None => Err(Online::sequencer_ended()),
-        };
-        if sent.is_err() {
-            waiting.fetch_sub(1, Ordering::Relaxed);
-        }
-        sent
-    }
-
-    fn sequencer_ended() -> Error {
-        Error::internal("the thread that stores pages has ended")
-    }
-
-    /// Works on a page with a sketcher.
-    fn with_sketcher<T>(&self, page: &RawPage<'_>, work: impl FnOnce(&mut Sketcher) -> T) -> Result<T> {
-        let config = self.page_config()?;
-        let plan = self.plan.get_or_init(|| config.plan());
-        let sketchers = &self.sketchers[LANE.with(|lane| *lane)];
-        let waiting = sketchers.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut sketcher = waiting.unwrap_or_else(|| Sketcher::of_plan(plan));
-        let done = work(&mut sketcher);
-        let mut sketchers = sketchers.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Works on a page.
+    fn with_worker<T>(&self, page: &RawPage<'_>, work: impl FnOnce(&mut Worker) -> Result<T>) -> Result<T> {
+        self.page_config()?;
+        let workers = &self.workers[LANE.with(|lane| *lane)];
+        let waiting = workers.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let mut worker = waiting.unwrap_or_else(|| self.served.worker());
+        let done = work(&mut worker);
+        let mut workers = workers.lock().unwrap_or_else(PoisonError::into_inner);
         // One that has read a large page has grown with it.
-        if sketchers.len() < MOST_WAITING_SKETCHERS && page.length < LARGE_PAGE {
-            sketchers.push(sketcher);
+        if workers.len() < MOST_WAITING_WORKERS && page.length < LARGE_PAGE {
+            workers.push(worker);
         }
-        Ok(done)
+        done
     }
 }
 
@@ -476,6 +541,72 @@ impl Drop for Online {
 }
 
 impl ServedIndex {
+    fn new(index: Arc<Index>, store: ServedStore, refreshes: Sender<u64>, totals: Totals) -> ServedIndex {
+        let wanted = index.config();
+        let (config, threshold) = (wanted.page_config(), wanted.threshold);
+        let has_stories =
+            wanted.has_bands() && config.as_ref().is_some_and(|config| config.content.scope == Scope::Story);
+        // Nothing is known of frames yet, but there will be: pages get the keys of stories, too.
+        let none_known =
+            || Arc::new(CorpusStats { frames: Some(Arc::new(Frames::default())), ..CorpusStats::default() });
+        let plan = config.as_ref().map(|config| config.plan_with(has_stories.then(none_known)));
+        let decision = match &wanted.fingerprints {
+            FingerprintOrigin::Bands(bands) => {
+                bands
+                    .config(&wanted.read, wanted.min_tokens, threshold)
+                    .plan_with(has_stories.then(none_known))
+                    .decision
+            }
+            FingerprintOrigin::Given | FingerprintOrigin::Pages(_) => {
+                Decision::Similarity { threshold, strictly: false }
+            }
+        };
+        let columns = plan.as_ref().map(Plan::columns).unwrap_or_default();
+        let counters = OnlineCounters {
+            last: totals.last.into(),
+            pages: totals.pages.into(),
+            all_groups: totals.groups.into(),
+            ..OnlineCounters::default()
+        };
+        ServedIndex {
+            config,
+            plan,
+            decision,
+            threshold,
+            radius: wanted.radius,
+            band_columns: columns.bands + columns.story_bands,
+            store,
+            sites: has_stories.then(Sites::default),
+            refreshes,
+            is_stopping: AtomicBool::new(false),
+            counters,
+            opened: Instant::now(),
+            index,
+        }
+    }
+
+    /// What decides the keys of bands, if pages are found by them.
+    fn bands(&self) -> Option<&BandConfig> {
+        match &self.index.config().fingerprints {
+            FingerprintOrigin::Bands(bands) => Some(bands),
+            FingerprintOrigin::Given | FingerprintOrigin::Pages(_) => None,
+        }
+    }
+
+    /// A worker that reads pages.
+    fn worker(&self) -> Worker {
+        // An index of other fingerprints has no pages to read; whoever asks about one is told so before.
+        let plan = self.plan.clone().unwrap_or_else(|| Config::default().plan());
+        Worker::new(Sketcher::of_plan(&plan).with_keys_before_frames())
+    }
+
+    /// What the store has had so far.
+    fn totals(&self) -> Totals {
+        let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
+        let OnlineCounters { last, pages, all_groups, .. } = &self.counters;
+        Totals { last: get(last), groups: get(all_groups), pages: get(pages) }
+    }
+
     /// Time since the index was opened; never 0.
     fn nanoseconds(&self) -> u64 {
         u64::try_from(self.opened.elapsed().as_nanos()).expect("less than five centuries").max(1)
@@ -488,9 +619,30 @@ impl ServedIndex {
         }
     }
 
-    /// The page with an id.
-    fn page(&self, id: &str) -> Result<Option<StoredPage>> {
-        self.store.page(id)
+    /// All that is known of a page.
+    fn stored_page(&self, id: &str, found: FoundEntry) -> Result<Option<StoredPage>> {
+        let entry = match found {
+            FoundEntry::Whole(page, _) => return Ok(Some(*page)),
+            FoundEntry::Entry(entry) => entry,
+        };
+        // It may have been replaced in between.
+        Ok(self.store.record(entry.number)?.map(|record| stored_page(id, entry, &record)))
+    }
+}
+
+fn stored_page(id: &str, entry: PageEntry, record: &Record) -> StoredPage {
+    StoredPage {
+        fingerprint: record.fingerprint,
+        identity: record.identity,
+        tokens: record.tokens,
+        is_short: record.is_short,
+        sketch: record.sketch(),
+        url: if entry.is_url { Some(id.to_owned()) } else { entry.url },
+        title: entry.title,
+        stored_at: entry.stored_at,
+        expires_at: entry.expires_at,
+        metadata: entry.metadata,
+        has_text: !record.content.is_empty(),
     }
 }
 

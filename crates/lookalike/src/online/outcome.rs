@@ -1,8 +1,4 @@
-//! What comes in and what goes out: a page that was read, and what the lookup found.
-
-use crate::index::StoredPage;
-use crate::page::RawPage;
-use crate::sketch::min_bytes::similarity;
+//! What goes out: what the lookup of a page found.
 
 /// What a page is to those that are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,7 +7,7 @@ pub enum PageVerdict {
     New,
     /// Like a page that is stored.
     Near,
-    /// The same words in the same order as a page that is stored.
+    /// What is compared of it is the same, word for word, as of a page that is stored.
     Exact,
 }
 
@@ -31,11 +27,15 @@ pub enum PageLength {
 pub struct ComparedCandidate {
     /// Its id.
     pub id: String,
-    /// Differing bits of the fingerprints.
-    pub distance: u32,
-    /// Estimated similarity, 1 for a copy; `None` where no sketch is stored.
+    /// Differing bits of the fingerprints, where pages have them.
+    pub distance: Option<u32>,
+    /// Similarity, 1 for a copy; `None` where nothing is stored that it could be told from.
     pub similarity: Option<f64>,
-    /// Whether the words are the same.
+    /// Whether the similarity is estimated from sketches, and not exact.
+    pub is_estimated: bool,
+    /// The similarity from which on they are near-duplicates.
+    pub threshold: f64,
+    /// Whether what is compared is the same.
     pub is_exact: bool,
 }
 
@@ -52,7 +52,7 @@ pub struct CheckOutcome {
     pub rejected: Vec<ComparedCandidate>,
     /// Candidates of which nothing but the fingerprint is known; they do not count.
     pub unconfirmed: Vec<ComparedCandidate>,
-    /// How many candidates there are; at most 64 are compared, and 4,096 if none of those is confirmed.
+    /// How many candidates there are; only the best of a crowd are compared.
     pub candidates: u64,
     /// Whether it is stored now, and was not before this call.
     pub stored: bool,
@@ -60,51 +60,27 @@ pub struct CheckOutcome {
     pub replaced: bool,
     /// Its tokens.
     pub tokens: u32,
-    /// Its fingerprint; `None` where it is empty.
+    /// Its fingerprint, where pages have them and it is not empty.
     pub fingerprint: Option<u64>,
     /// Whether it is long enough to be compared.
     pub length: PageLength,
+    /// Whether it was compared without the frame of its site, which is known.
+    pub has_story: bool,
 }
 
-/// A page that was read.
-#[derive(Debug, Clone)]
-pub(super) struct IncomingPage {
-    pub(super) id: Option<String>,
-    pub(super) page: StoredPage,
-}
-
-impl IncomingPage {
-    pub(super) fn new(page: &RawPage<'_>, read: StoredPage) -> IncomingPage {
-        // A URL is a name for a page that has no other.
-        IncomingPage { id: page.id.as_deref().or(page.url.as_deref()).map(str::to_owned), page: read }
-    }
-
-    /// The outcome before anything was found.
-    pub(super) fn outcome(&self) -> CheckOutcome {
-        let length = match self.page.fingerprint {
-            None => PageLength::Empty,
-            Some(_) if self.page.is_short => PageLength::Short,
-            Some(_) => PageLength::Enough,
+impl CheckOutcome {
+    /// Puts what was found in its order, and decides.
+    pub(super) fn decide(&mut self) {
+        let similarity = |compared: &ComparedCandidate| compared.similarity.unwrap_or(0.0);
+        self.of.sort_by(|a, b| {
+            let nearer = b.is_exact.cmp(&a.is_exact).then(similarity(b).total_cmp(&similarity(a)));
+            nearer.then(a.distance.cmp(&b.distance)).then_with(|| a.id.cmp(&b.id))
+        });
+        self.of.dedup_by(|a, b| a.id == b.id);
+        self.verdict = match self.of.first() {
+            Some(first) if first.is_exact => PageVerdict::Exact,
+            Some(_) => PageVerdict::Near,
+            None => PageVerdict::New,
         };
-        CheckOutcome {
-            id: self.id.clone(),
-            verdict: PageVerdict::New,
-            of: Vec::new(),
-            rejected: Vec::new(),
-            unconfirmed: Vec::new(),
-            candidates: 0,
-            stored: false,
-            replaced: false,
-            tokens: self.page.tokens,
-            fingerprint: self.page.fingerprint,
-            length,
-        }
-    }
-
-    /// Compares it with what is stored of the page with an id.
-    pub(super) fn compare(&self, id: &str, distance: u32, stored: Option<&StoredPage>) -> ComparedCandidate {
-        let is_exact = stored.is_some_and(|stored| stored.identity == self.page.identity);
-        let estimate = |stored: &StoredPage| if is_exact { 1.0 } else { similarity(&self.page.sketch, &stored.sketch) };
-        ComparedCandidate { id: id.to_owned(), distance, similarity: stored.map(estimate), is_exact }
     }
 }

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use crate::error::{Error, Result};
-use crate::index::store::{ChangeGroup, Store, StoreSnapshot};
-use crate::index::{RowChange, StoredPage};
+use crate::index::store::{CACHE_BYTES, ChangeGroup, Store, StoreSnapshot, Totals};
+use crate::index::{FoundEntry, Record, RowChange};
 
 /// Where the store stands. The sequencer's thread alone moves it on; others read pages from it.
 ///
@@ -52,11 +52,13 @@ pub(super) struct ServedStore {
     state: RwLock<ServedState>,
     /// Of the index.
     directory: PathBuf,
+    cache_bytes: u64,
 }
 
 impl ServedStore {
-    pub(super) fn new(store: Store, directory: &Path) -> ServedStore {
-        ServedStore { state: RwLock::new(ServedState::Open(store)), directory: directory.to_path_buf() }
+    pub(super) fn new(store: Store, directory: &Path, cache_bytes: u64) -> ServedStore {
+        let cache_bytes = if cache_bytes > 0 { cache_bytes } else { CACHE_BYTES };
+        ServedStore { state: RwLock::new(ServedState::Open(store)), directory: directory.to_path_buf(), cache_bytes }
     }
 
     fn read(&self) -> RwLockReadGuard<'_, ServedState> {
@@ -90,9 +92,64 @@ impl ServedStore {
         self.read().readable().and_then(|store| store.first().unwrap())
     }
 
-    /// The page with an id.
-    pub(super) fn page(&self, id: &str) -> Result<Option<StoredPage>> {
-        self.read().readable().ok_or_else(|| self.closed())?.page(id)
+    /// Asks the store.
+    fn ask<T>(&self, question: impl FnOnce(&Store) -> Result<T>) -> Result<T> {
+        question(self.read().readable().ok_or_else(|| self.closed())?)
+    }
+
+    /// What is known by an id.
+    pub(super) fn entry(&self, id: &str) -> Result<Option<FoundEntry>> {
+        self.ask(|store| store.entry(id))
+    }
+
+    /// The record with a number.
+    pub(super) fn record(&self, number: u32) -> Result<Option<Record>> {
+        self.ask(|store| store.record(number))
+    }
+
+    /// The numbers of pages with an identity.
+    pub(super) fn copies(&self, identity: u128) -> Result<Vec<u32>> {
+        self.ask(|store| store.copies(identity))
+    }
+
+    /// Visits pages by their ids; see [`Store::for_each_entry`].
+    pub(super) fn for_each_entry(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        visit: &mut dyn FnMut(String, FoundEntry) -> Result<bool>,
+    ) -> Result<()> {
+        self.ask(|store| store.for_each_entry(prefix, after, visit))
+    }
+
+    /// Keeps a page to learn from.
+    pub(super) fn keep_sample(&self, host: u64, key: u64, sample: Vec<u8>) -> Result<()> {
+        self.ask(|store| store.keep_sample(host, key, sample))
+    }
+
+    /// Forgets a page that was learnt from.
+    pub(super) fn forget_sample(&self, host: u64, key: u64) -> Result<()> {
+        self.ask(|store| store.forget_sample(host, key))
+    }
+
+    /// Visits the pages of a host that are learnt from.
+    pub(super) fn for_each_sample(&self, host: u64, visit: &mut dyn FnMut(u64, &[u8]) -> Result<()>) -> Result<()> {
+        self.ask(|store| store.for_each_sample(host, visit))
+    }
+
+    /// What was learnt of a host.
+    pub(super) fn frames(&self, host: u64) -> Result<Option<Vec<u8>>> {
+        self.ask(|store| Ok(store.frames(host)?.map(|bytes| bytes.to_vec())))
+    }
+
+    /// The numbers of stored pages of a host.
+    pub(super) fn numbers_of_host(&self, host: u64, from: u32, most: usize) -> Result<Vec<u32>> {
+        self.ask(|store| store.numbers_of_host(host, from, most))
+    }
+
+    /// The numbers of pages that were to go up to a time.
+    pub(super) fn expired(&self, until: u64, most: usize) -> Result<Vec<(u64, u32)>> {
+        self.ask(|store| store.expired(until, most))
     }
 
     /// Writes a group and syncs it.
@@ -117,12 +174,12 @@ impl ServedStore {
     }
 
     /// Opens a store that has failed again, if there is space, and visits its changes after the one with the number
-    /// `last`; returns the number of its last change, or `None` if it had not failed.
+    /// `last`; returns what it has had, or `None` if it had not failed.
     pub(super) fn reopen_if_failed(
         &self,
         last: u64,
         visit: &mut dyn FnMut(&[RowChange], u64) -> Result<()>,
-    ) -> Result<Option<u64>> {
+    ) -> Result<Option<Totals>> {
         let Some(reason) = self.failure() else { return Ok(None) };
         Store::check_space(&self.directory)?;
         let mut state = self.write();
@@ -132,11 +189,12 @@ impl ServedStore {
         }
         // The old database must release the directory before it is opened again.
         *state = ServedState::Closed { reason };
-        let store = Store::open(&self.directory)?;
+        let store = Store::open(&self.directory, self.cache_bytes)?;
         // A group that failed may be there all the same.
         let last = store.replay(last, false, visit)?;
+        let totals = store.totals()?.unwrap_or_default();
         *state = ServedState::Open(store);
-        Ok(Some(last))
+        Ok(Some(Totals { last, ..totals }))
     }
 
     fn closed(&self) -> Error {
@@ -155,31 +213,33 @@ mod tests {
     fn a_store_that_failed_is_read_but_not_written_until_it_is_reopened() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        let store = ServedStore::new(Store::open(directory).unwrap(), directory);
+        let store = ServedStore::new(Store::open(directory, CACHE_BYTES).unwrap(), directory, 0);
         let group = |first| ChangeGroup {
             first,
             changes: vec![RowChange::Insert(1, Id::from("a"))],
             pages: vec![("a".to_owned(), None)],
+            totals: Totals { last: first, groups: first, pages: 1 },
+            ..ChangeGroup::default()
         };
         store.write_group(&group(1)).unwrap();
         assert_eq!(store.reopen_if_failed(1, &mut |_, _| Ok(())).unwrap(), None);
         store.fail("the disk is gone".to_owned());
         store.fail("and so is the other".to_owned());
         assert_eq!(store.failure().as_deref(), Some("and so is the other"));
-        assert!(store.page("a").unwrap().is_none());
+        assert!(store.entry("a").unwrap().is_none());
         assert!(store.write_group(&group(2)).is_err());
         assert_eq!(store.trim(1, 1).unwrap(), 1, "nothing is trimmed");
         let held = store.snapshot().unwrap();
         assert!(store.reopen_if_failed(0, &mut |_, _| Ok(())).is_err(), "a snapshot holds it");
         drop(held);
         assert!(store.reopen_if_failed(0, &mut |_, _| Err(Error::Overloaded)).is_err());
-        assert!(store.page("a").is_err(), "it is closed");
+        assert!(store.entry("a").is_err(), "it is closed");
         let mut seen = 0;
         let mut visit = |changes: &[RowChange], _| {
             seen += changes.len();
             Ok(())
         };
-        assert_eq!(store.reopen_if_failed(0, &mut visit).unwrap(), Some(1));
+        assert_eq!(store.reopen_if_failed(0, &mut visit).unwrap(), Some(Totals { last: 1, groups: 1, pages: 1 }));
         assert_eq!((seen, store.failure()), (1, None));
         store.write_group(&group(2)).unwrap();
         assert_eq!(store.trim(1, 1).unwrap(), 2);

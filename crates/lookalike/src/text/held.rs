@@ -9,9 +9,10 @@ use crate::page::Token;
 use crate::spill::as_bytes;
 use crate::text::cut::{CutPage, hash_of_tokens, ranges};
 use crate::text::frames::{
-    BETWEEN_EXAMPLES, BlockFacts, FrameLearner, MarkupSignature, PageSignatures, SamplePage, sample_key,
+    BETWEEN_EXAMPLES, BlockFacts, FrameLearner, Frames, MarkupSignature, PageSignatures, SamplePage, sample_key,
 };
 use crate::text::html::PageText;
+use crate::text::stored::StoredBlocks;
 
 /// Bytes of a block that are kept as an example of it.
 const EXAMPLE_BYTES: usize = 80;
@@ -75,6 +76,50 @@ impl HeldPage {
         }
     }
 
+    /// Of a page that was stored, whose text was cut where its blocks end.
+    pub(super) fn of_stored(stored: &StoredBlocks, cut: &CutPage) -> HeldPage {
+        let known = ranges(&cut.block_ends).zip(&stored.paths).zip(&stored.marks);
+        let facts: Vec<BlockFacts> =
+            known.map(|((tokens, &path), &marks)| BlockFacts::new(&cut.tokens[tokens], path, marks)).collect();
+        let markup = MarkupSignature::of_bins(&stored.host, stored.markup.clone());
+        let signature = markup.with_menus(&facts);
+        HeldPage {
+            tokens: cut.tokens.clone(),
+            block_ends: cut.block_ends.clone(),
+            hashes: facts.iter().map(|block| block.hash).collect(),
+            paths: facts.iter().map(|block| block.path).collect(),
+            marks: facts.iter().map(BlockFacts::marks).collect(),
+            host: stored.host.clone(),
+            sample_key: sample_key(&signature, &facts),
+            markup: stored.markup.clone(),
+            markup_and_menus: signature.into_bins(),
+            text: Some(HeldText { text: stored.text.clone(), ends: cut.text_ends.clone() }),
+            examples: String::new(),
+        }
+    }
+
+    /// The page as it is stored; its text must have been kept.
+    pub(crate) fn stored(&self) -> StoredBlocks {
+        let HeldText { text, ends } = self.text.clone().unwrap_or_default();
+        let (paths, marks) = (self.paths.clone(), self.marks.clone());
+        StoredBlocks { text, ends, paths, marks, host: self.host.clone(), markup: self.markup.clone() }
+    }
+
+    #[cfg(test)]
+    pub(super) fn without_examples(&self) -> HeldPage {
+        HeldPage { examples: String::new(), ..self.clone() }
+    }
+
+    /// The signature of its markup.
+    pub(crate) fn markup(&self) -> &[u32] {
+        &self.markup
+    }
+
+    /// The host it is from; empty where that is not known.
+    pub(crate) fn host(&self) -> &str {
+        &self.host
+    }
+
     /// What is known of its blocks.
     pub(super) fn blocks(&self) -> Vec<BlockFacts> {
         let known = ranges(&self.block_ends).zip(&self.hashes).zip(&self.paths).zip(&self.marks);
@@ -126,6 +171,18 @@ impl HeldPage {
             let text = &page.text[range.start + blanks..range.end];
             self.examples.push_str(&text[..text.floor_char_boundary(EXAMPLE_BYTES)]);
         }
+    }
+
+    /// Whether frames say what is frame on pages like this one.
+    pub(crate) fn is_known_to(&self, frames: &Frames) -> bool {
+        frames.of(&self.signatures()).site.is_some()
+    }
+
+    /// What can be learnt from it about frames, without examples of its blocks.
+    pub(crate) fn sample_of_blocks(&self) -> SamplePage {
+        let blocks = self.blocks();
+        let no_examples = BETWEEN_EXAMPLES.to_string().repeat(blocks.len().saturating_sub(1));
+        SamplePage::new(self.sample_key, self.signatures(), &blocks, &no_examples)
     }
 
     /// What can be learnt from it about frames; nothing if nobody wanted it.

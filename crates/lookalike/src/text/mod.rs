@@ -18,6 +18,7 @@ mod outline;
 mod parts;
 mod reader;
 pub mod site;
+mod stored;
 pub mod term;
 pub mod tokenize;
 
@@ -30,6 +31,7 @@ pub(crate) use held::HeldPage;
 pub(crate) use normalize::is_unspaced;
 pub use parts::{BlockPart, PageBlock};
 pub use reader::{PageReader, ReadPage};
+pub(crate) use stored::{ContentCodec, StoredBlocks, StoredContent};
 
 use crate::error::{Error, Result};
 use crate::names::named;

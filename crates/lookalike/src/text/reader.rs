@@ -12,6 +12,7 @@ use crate::text::frames::{FrameLearner, Frames};
 use crate::text::held::{HeldPage, HeldText};
 use crate::text::html::{self, PageText};
 use crate::text::parts::{BlockPart, PageBlock, StoryParts};
+use crate::text::stored::StoredBlocks;
 use crate::text::term::term_token;
 use crate::text::tokenize::{Tokenizer, Words};
 use crate::text::{Scope, TextOptions, blank_lines, is_html, main_content, one_line, site, unicode};
@@ -145,6 +146,30 @@ impl PageReader {
         let mut held = self.cut_blocks(&unicode(page), page.url.as_deref(), keeps_text);
         held.add_examples(&self.page, &self.cut, learner);
         Some((held, self.page.title()))
+    }
+
+    /// A page in its blocks, with its text, and its title; nothing where there is no frame to know.
+    pub(crate) fn hold_with_text(&mut self, page: &RawPage<'_>) -> Option<(HeldPage, Option<&str>)> {
+        if !self.is_held(page) {
+            return None;
+        }
+        let held = self.cut_blocks(&unicode(page), page.url.as_deref(), true);
+        Some((held, self.page.title()))
+    }
+
+    /// A page that was stored, in its blocks.
+    pub(crate) fn hold_stored(&mut self, stored: &StoredBlocks) -> HeldPage {
+        let ends = &stored.ends[..stored.ends.len().saturating_sub(1)];
+        // What is damaged was found before; ends that make no sense must do no harm all the same.
+        let is_sound = ends.is_sorted() && ends.iter().all(|&end| stored.text.is_char_boundary(end));
+        let ends = if is_sound { ends } else { &[] };
+        self.cut.cut(self.options, true, &mut self.tokenizer, &stored.text, &[], ends);
+        HeldPage::of_stored(stored, &self.cut)
+    }
+
+    /// Leaves out other frames from now on.
+    pub(crate) fn set_frames(&mut self, frames: Option<Arc<Frames>>) {
+        self.frames = frames;
     }
 
     /// Reads a page that was held.

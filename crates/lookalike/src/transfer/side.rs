@@ -57,16 +57,19 @@ pub(super) fn common_config(from: &Side, to: &Side, given: &Config) -> Result<Co
         config.with_method(config.method.with_threshold(f64::from(given.radius())))
     };
     let foreign = "the fingerprints of this index were not made by lookalike, so pages cannot be given matching ones; use an index of pages";
+    let without = "this is a collection of a service that is searched by bands, and holds no fingerprints; use an index that lookalike index build made";
     let config = match (from.origin(), to.origin()) {
         (None, None) => given.clone(),
         (Some(FingerprintOrigin::Pages(config)), None) | (None, Some(FingerprintOrigin::Pages(config))) => {
             of_index(config)
         }
+        (Some(FingerprintOrigin::Bands(_)), _) => return Err(Error::conflict("from", without)),
+        (_, Some(FingerprintOrigin::Bands(_))) => return Err(Error::conflict("to", without)),
         (Some(FingerprintOrigin::Given), None) => return Err(Error::conflict("from", foreign)),
         (None, Some(FingerprintOrigin::Given)) => return Err(Error::conflict("to", foreign)),
         (Some(left), Some(right)) if left == right => match left {
             FingerprintOrigin::Pages(config) => of_index(config),
-            FingerprintOrigin::Given => given.clone(),
+            FingerprintOrigin::Given | FingerprintOrigin::Bands(_) => given.clone(),
         },
         (Some(_), Some(_)) => {
             return Err(Error::conflict(

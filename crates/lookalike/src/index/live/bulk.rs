@@ -36,7 +36,7 @@ pub(super) fn design(config: &IndexConfig, rows: u64, memory_bytes: u64) -> Resu
 }
 
 /// A directory for what is being built, which goes away in the end, or when building fails.
-struct BuildDirectory(PathBuf);
+pub(super) struct BuildDirectory(pub(super) PathBuf);
 
 impl Drop for BuildDirectory {
     fn drop(&mut self) {
@@ -101,9 +101,16 @@ impl<'i> SegmentBuilders<'i> {
             file.sync_all().map_err(Error::io(&aside, "write"))?;
             let path = index.directory.join(&name);
             std::fs::rename(&aside, &path).map_err(Error::io(&path, "write"))?;
-            made.push(Arc::new(open_segment(&path, &index.config)?));
+            // What was made goes with the failure: nothing lists it yet.
+            let forget = |made: &[Arc<Segment>]| {
+                drop(std::fs::remove_file(&path));
+                made.iter().for_each(|segment| segment.file().remove_when_unused());
+            };
+            let opened = open_segment(&path, &index.config).inspect_err(|_| forget(&made))?;
+            made.push(Arc::new(opened));
         }
-        sync_directory(&index.directory)?;
+        sync_directory(&index.directory)
+            .inspect_err(|_| made.iter().for_each(|segment| segment.file().remove_when_unused()))?;
         Ok(made)
     }
 }

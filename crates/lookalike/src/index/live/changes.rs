@@ -1,10 +1,11 @@
 //! Rows that come and go: each change makes a new state, with a small tail that becomes a segment in memory when it is long.
 
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 
 use crate::error::{Error, Result};
+use crate::index::bands::{BandMemory, BandRow, BandTail};
 use crate::index::build::SegmentBuilder;
 use crate::index::live::Index;
 use crate::index::live::bulk::design;
@@ -14,6 +15,8 @@ use crate::index::segment::{Segment, TableCodec, TableFormat};
 
 /// Rows of a tail at the most: they are compared one by one.
 const TAIL_ROWS: usize = 256;
+/// Band keys in memory from which they are written to a file: those of about 60,000 texts.
+const MEMORY_BAND_ROWS: usize = 1 << 20;
 
 /// A row that comes or goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,6 +25,10 @@ pub enum RowChange {
     Insert(u64, Id),
     /// Every row with this fingerprint and this id goes away.
     Delete(u64, Id),
+    /// The keys of the bands of a page, whose number is that of the change.
+    Bands(Box<[u64]>),
+    /// The page with this number is gone.
+    Gone(u32),
 }
 
 impl Index {
@@ -55,6 +62,9 @@ impl Index {
 
     /// [`apply`](Self::apply) for a caller that has the lock, or is the only one to know this index.
     pub(super) fn apply_locked(&self, changes: &[RowChange], last: u64) -> Result<()> {
+        if self.config.has_bands() {
+            return self.apply_bands(changes, last);
+        }
         let state = self.state.load();
         let mut tail = Tail::clone(&state.tail);
         tail.last = tail.last.max(last);
@@ -71,6 +81,9 @@ impl Index {
                         tail.deleted.push((*fingerprint, id.clone()));
                     }
                 }
+                RowChange::Bands(_) | RowChange::Gone(_) => {
+                    return Err(Error::internal("band keys for an index of fingerprints"));
+                }
             }
         }
         let next = if tail.rows.len() + tail.deleted.len() >= TAIL_ROWS {
@@ -80,6 +93,52 @@ impl Index {
         };
         self.state.store(Arc::new(next));
         Ok(())
+    }
+
+    /// The same for band keys.
+    fn apply_bands(&self, changes: &[RowChange], last: u64) -> Result<()> {
+        let mut tail = self.band_tail.lock().unwrap_or_else(PoisonError::into_inner);
+        let from = tail.rows.len();
+        for (number, change) in (last + 1 - changes.len() as u64..).zip(changes) {
+            match change {
+                RowChange::Bands(keys) => {
+                    // The last number stands for nothing in a table in memory.
+                    let number = u32::try_from(number).ok().filter(|number| *number < u32::MAX);
+                    let number = number.ok_or_else(|| {
+                        Error::conflict(
+                            "collection",
+                            "has had 4 billion changes, which is all that it can have; make another one",
+                        )
+                    })?;
+                    tail.rows.extend(keys.iter().map(|&key| BandRow { key, number }));
+                }
+                RowChange::Gone(number) => tail.gone.push(*number),
+                RowChange::Insert(..) | RowChange::Delete(..) => {
+                    return Err(Error::internal("fingerprints for an index of band keys"));
+                }
+            }
+        }
+        tail.last = tail.last.max(last);
+        let state = self.state.load();
+        if let Some(larger) = tail.publish(from, &state.band_memory) {
+            self.state.store(Arc::new(IndexState { band_memory: larger, ..IndexState::clone(&state) }));
+        }
+        if tail.rows.len() + tail.gone.len() >= MEMORY_BAND_ROWS {
+            self.freeze_bands(&mut tail);
+        }
+        Ok(())
+    }
+
+    /// Sends the band keys in memory on their way into a file. The lock on writing is held by the caller.
+    pub(super) fn freeze_bands(&self, tail: &mut BandTail) {
+        if tail.is_empty() {
+            return;
+        }
+        let state = self.state.load();
+        let mut frozen = state.frozen.clone();
+        frozen.push(Arc::new(tail.freeze(&state.band_memory)));
+        let band_memory = Arc::new(BandMemory::new(0));
+        self.state.store(Arc::new(IndexState { frozen, band_memory, ..IndexState::clone(&state) }));
     }
 
     /// Checks that an id is of the right kind, and that no row without one will get it.

@@ -33,7 +33,8 @@ impl IndexConfig {
     /// The file with the frames that its fingerprints leave out, if they do.
     pub(crate) fn frames_file(&self) -> Option<String> {
         match &self.fingerprints {
-            FingerprintOrigin::Given => None,
+            // What is known of the frames of pages with bands is in the store.
+            FingerprintOrigin::Given | FingerprintOrigin::Bands(_) => None,
             FingerprintOrigin::Pages(pages) => pages.content.frames.as_ref().map(frames_name),
         }
     }

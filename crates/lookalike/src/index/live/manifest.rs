@@ -7,16 +7,18 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::config::{Config, ConfigV1, FingerprintConfig, PairConfig, ReadConfig};
+use crate::config::{BandConfig, Config, ConfigV1, FingerprintConfig, PairConfig, ReadConfig};
 use crate::error::{Error, Result};
 use crate::index::live::frames::is_frames;
 use crate::index::live::state::StoreState;
+use crate::index::live::store::Totals;
 use crate::index::live::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
 use crate::index::segment::huffman::check_block;
 use crate::index::segment::ids::IdKind;
 use crate::index::segment::{TableCodec, TableFormat, default_huffman_block, is_default_huffman_block};
 use crate::names::Named;
 use crate::plan::design::{Cut, Design, MOST_RADIUS};
+use crate::text::Scope;
 
 /// A manifest that is being written.
 const NEW: &str = "manifest.json.new";
@@ -29,6 +31,8 @@ pub enum FingerprintOrigin {
     Given,
     /// From pages, made as this says.
     Pages(Box<FingerprintConfig>),
+    /// There are none: pages are found by the keys of their bands, made as this says.
+    Bands(Box<BandConfig>),
 }
 
 /// What an index is for.
@@ -56,6 +60,12 @@ pub struct IndexConfig {
     /// Estimated similarity from which a stored page that is near by its fingerprint is a near-duplicate.
     #[serde(default = "default_threshold")]
     pub threshold: f64,
+    /// Whether the compared text is kept with every page that is stored online, so that candidates are compared exactly.
+    #[serde(default)]
+    pub keeps_text: bool,
+    /// Seconds after which pages that are stored online go, unless a page says otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_seconds: Option<u64>,
     /// What stands for the fingerprints in segments that 0.1.0 wrote, where that is something else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) segment_hash: Option<u64>,
@@ -86,6 +96,8 @@ impl IndexConfig {
             codec: TableCodec::EliasFano,
             huffman_block: default_huffman_block(),
             threshold: IndexConfig::THRESHOLD,
+            keeps_text: false,
+            ttl_seconds: None,
             segment_hash: None,
         }
     }
@@ -97,12 +109,26 @@ impl IndexConfig {
         IndexConfig { fingerprints, ..IndexConfig::given(IdKind::Text, radius) }
     }
 
+    /// For pages that are found by their bands, and decided as `dedup` does.
+    #[must_use]
+    pub fn bands(bands: BandConfig, threshold: f64) -> IndexConfig {
+        let fingerprints = FingerprintOrigin::Bands(Box::new(bands));
+        IndexConfig { fingerprints, threshold, keeps_text: true, ..IndexConfig::given(IdKind::Number, 0) }
+    }
+
+    /// Whether pages are found by the keys of their bands.
+    #[must_use]
+    pub fn has_bands(&self) -> bool {
+        matches!(self.fingerprints, FingerprintOrigin::Bands(_))
+    }
+
     /// The config that its pages are read with; nothing where its fingerprints are not of pages.
     #[must_use]
     pub fn page_config(&self) -> Option<Config> {
         match &self.fingerprints {
             FingerprintOrigin::Given => None,
             FingerprintOrigin::Pages(fingerprints) => Some(fingerprints.config(&self.read, self.min_tokens)),
+            FingerprintOrigin::Bands(bands) => Some(bands.config(&self.read, self.min_tokens, bands.found_from)),
         }
     }
 
@@ -118,8 +144,16 @@ impl IndexConfig {
         if !(0.0..=1.0).contains(&self.threshold) {
             return Err(Error::invalid("threshold", self.threshold, "must be between 0 and 1"));
         }
-        if let FingerprintOrigin::Pages(pages) = &self.fingerprints {
-            pages.check()?;
+        match &self.fingerprints {
+            FingerprintOrigin::Given => {}
+            FingerprintOrigin::Pages(pages) => pages.check()?,
+            FingerprintOrigin::Bands(bands) => {
+                bands.check(self.threshold)?;
+                if !self.keeps_text && bands.content.scope == Scope::Story {
+                    let reason = "needs the text of stored pages, of which frames are left out as they are learnt; use core, main or page, or keep the text";
+                    return Err(Error::conflict("content", reason));
+                }
+            }
         }
         check_block(self.huffman_block)
             .map_err(|expected| Error::invalid("huffman_block", self.huffman_block, expected))?;
@@ -149,6 +183,7 @@ impl IndexConfig {
                 let config = pages.config(&ReadConfig::default(), self.min_tokens);
                 hash_of(&MeaningV1::Pages(Box::new(ConfigV1::from(&config))), self.ids)
             }
+            FingerprintOrigin::Bands(bands) => bands.hash(self.min_tokens),
         })
     }
 }
@@ -196,6 +231,9 @@ pub(crate) struct Manifest {
     pub(crate) config: IndexConfig,
     /// From old to new.
     pub(crate) segments: Vec<String>,
+    /// Tables of band keys, from old to new.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) bands: Vec<String>,
     /// The number of the next segment.
     pub(crate) next: u64,
     /// The number of the next row without an id.
@@ -212,29 +250,47 @@ struct StoreEntry {
     covered: u64,
     /// Whether there may be changes after that.
     open: bool,
+    /// What the store has had when it was closed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    totals: Option<Totals>,
 }
 
-/// The format of a manifest: 1 and 2 (with a store) are those of 0.1.0, which wrote all of a run's config.
-const MANIFEST_FORMAT: u32 = 3;
+/// The format of a manifest: 1 and 2 (with a store) are those of 0.1.0, which wrote all of a run's config; 4 may have band
+/// keys, and what the store must have.
+const MANIFEST_FORMAT: u32 = 4;
+/// The first format that has today's config.
+const CONFIG_FORMAT: u64 = 3;
 
 impl Manifest {
     pub(crate) fn new(config: IndexConfig) -> Manifest {
-        Manifest { format: MANIFEST_FORMAT, config, segments: Vec::new(), next: 1, next_id: 0, store: None }
+        let (segments, bands) = (Vec::new(), Vec::new());
+        Manifest { format: MANIFEST_FORMAT, config, segments, bands, next: 1, next_id: 0, store: None }
     }
 
-    pub(crate) fn set_store(&mut self, store: StoreState) {
+    /// Notes where the store stands, and what it has had when it was closed.
+    pub(crate) fn set_store(&mut self, store: StoreState, totals: Option<Totals>) {
         self.store = match store {
             StoreState::Unwritten | StoreState::Absent => None,
-            StoreState::Settled { covered } => Some(StoreEntry { covered, open: false }),
-            StoreState::Ahead { covered } => Some(StoreEntry { covered, open: true }),
+            StoreState::Settled { covered } => Some(StoreEntry { covered, open: false, totals }),
+            StoreState::Ahead { covered } => Some(StoreEntry { covered, open: true, totals: None }),
         };
+    }
+
+    /// What the store must have, if it was closed.
+    pub(crate) fn totals(&self) -> Option<Totals> {
+        self.store.and_then(|store| store.totals)
+    }
+
+    /// The names of its files.
+    pub(crate) fn files(&self) -> Vec<String> {
+        self.segments.iter().chain(&self.bands).cloned().collect()
     }
 
     pub(crate) fn store(&self) -> StoreState {
         match self.store {
             None => StoreState::Absent,
-            Some(StoreEntry { covered, open: false }) => StoreState::Settled { covered },
-            Some(StoreEntry { covered, open: true }) => StoreState::Ahead { covered },
+            Some(StoreEntry { covered, open: false, .. }) => StoreState::Settled { covered },
+            Some(StoreEntry { covered, open: true, .. }) => StoreState::Ahead { covered },
         }
     }
 
@@ -262,13 +318,13 @@ impl Manifest {
                 "has the format {format}, and this program reads 1 to {MANIFEST_FORMAT}; use the version of lookalike that wrote it, or a newer one"
             )));
         }
-        if format < u64::from(MANIFEST_FORMAT) {
+        if format < CONFIG_FORMAT {
             upgrade(&mut value).map_err(|reason| bad(format!("makes no sense ({reason}); restore it from a copy")))?;
-            value["format"] = MANIFEST_FORMAT.into();
         }
+        value["format"] = MANIFEST_FORMAT.into();
         let manifest: Manifest = serde_json::from_value(value)
             .map_err(|cause| bad(format!("makes no sense ({cause}); restore it from a copy")))?;
-        if let Some(name) = manifest.segments.iter().find(|name| segment_number(name).is_none()) {
+        if let Some(name) = manifest.files().iter().find(|name| segment_number(name).is_none()) {
             return Err(bad(format!("lists '{name}', which is not the name of a segment")));
         }
         let checked = manifest.config.check();
@@ -298,10 +354,11 @@ impl Manifest {
     /// Removes segments that the manifest does not list: what a killed run left, or an index that was replaced.
     pub(crate) fn remove_unlisted(&self, directory: &Path) -> Result<()> {
         let entries = std::fs::read_dir(directory).map_err(Error::io(directory, "read"))?;
+        let listed = self.files();
         for entry in entries.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();
             let is_old_frame = is_frames(&name) && self.config.frames_file().as_ref() != Some(&name);
-            if name == NEW || is_old_frame || segment_number(&name).is_some() && !self.segments.contains(&name) {
+            if name == NEW || is_old_frame || segment_number(&name).is_some() && !listed.contains(&name) {
                 std::fs::remove_file(entry.path()).map_err(Error::io(&entry.path(), "remove"))?;
             }
         }
@@ -331,8 +388,13 @@ pub(crate) fn segment_name(number: u64) -> String {
     format!("segment-{number:06}.seg")
 }
 
+/// The name of a table of band keys.
+pub(crate) fn bands_name(number: u64) -> String {
+    format!("bands-{number:06}.seg")
+}
+
 fn segment_number(name: &str) -> Option<u64> {
-    name.strip_prefix("segment-")?.strip_suffix(".seg")?.parse().ok()
+    name.strip_prefix("segment-").or(name.strip_prefix("bands-"))?.strip_suffix(".seg")?.parse().ok()
 }
 
 /// Makes sure that files which were made or renamed in a directory are there after a crash.

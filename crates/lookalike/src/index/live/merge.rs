@@ -4,18 +4,18 @@
 //! logarithm of the rows. What is deleted leaves with the merge that reaches the row.
 
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use crate::error::Result;
 use crate::index::build::MOST_ROWS;
 use crate::index::live::Index;
 use crate::index::live::bulk::SegmentBuilders;
 use crate::index::live::manifest::Manifest;
-use crate::index::live::state::{IndexState, StoreState};
+use crate::index::live::state::IndexState;
 use crate::index::segment::Segment;
 
 /// Segments of a size that are merged.
-const MERGED: usize = 4;
+pub(super) const MERGED: usize = 4;
 
 /// The size of a segment, in steps of four.
 fn size_class(segment: &Segment) -> u32 {
@@ -52,8 +52,11 @@ impl Index {
             let _writing = self.write_lock()?;
             let state = self.state.load();
             self.state.store(Arc::new(self.with_tail_as_segment(&state, &state.tail)?));
-            state.tail.last
+            let mut bands = self.band_tail.lock().unwrap_or_else(PoisonError::into_inner);
+            self.freeze_bands(&mut bands);
+            state.tail.last.max(bands.last)
         };
+        while self.write_frozen()? {}
         let state = self.state.load_full();
         let in_memory = state.first_in_memory()..state.segments.len();
         if !in_memory.is_empty() {
@@ -76,6 +79,10 @@ impl Index {
         let mut merges = 0;
         loop {
             let merging = self.merge_lock();
+            if self.write_frozen()? || self.merge_like_bands()? {
+                merges += 1;
+                continue;
+            }
             let state = self.state.load_full();
             let in_memory = state.first_in_memory()..state.segments.len();
             let in_memory_rows =
@@ -102,8 +109,11 @@ impl Index {
     pub fn compact(&self) -> Result<()> {
         self.flush()?;
         let _merging = self.merge_lock();
-        let count = self.state.load().segments.len();
-        if count > 0 { self.merge(0..count, true) } else { Ok(()) }
+        let (segments, bands) = (self.state.load().segments.len(), self.state.load().bands.len());
+        if bands > 0 {
+            self.merge_bands(0..bands)?;
+        }
+        if segments > 0 { self.merge(0..segments, true) } else { Ok(()) }
     }
 
     /// Puts one segment in the place of several neighbours. The lock on merging is held by the caller.
@@ -113,12 +123,7 @@ impl Index {
         let last = merged.iter().map(|segment| segment.last).max().unwrap_or(0);
         let mut builders = SegmentBuilders::new(self, to_file)?;
         let mut deleted = Vec::new();
-        let only_these = IndexState {
-            segments: merged.to_vec(),
-            tail: Arc::default(),
-            damaged: Vec::new(),
-            store: StoreState::Absent,
-        };
+        let only_these = state.with_rows(merged.to_vec(), Arc::default());
         for (number, segment) in merged.iter().enumerate() {
             segment.for_each_row(|fingerprint, id| {
                 if only_these.has_deleted(number, fingerprint) && only_these.is_deleted(number, fingerprint, &id) {

@@ -10,6 +10,7 @@ mod changes;
 mod frames;
 pub(crate) mod manifest;
 mod merge;
+mod merge_bands;
 mod open;
 mod snapshot;
 pub(crate) mod state;
@@ -30,9 +31,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
-use crate::index::segment::Segment;
+use crate::index::bands::BandTail;
 use manifest::Manifest;
 use state::{IndexState, StoreState};
+use store::Totals;
 
 /// Where segments are made.
 pub(crate) const BUILDING: &str = "building";
@@ -73,6 +75,10 @@ pub struct Index {
     /// Rows in memory from which they are written to a file.
     memory_rows: u64,
     access: Access,
+    /// Band keys that have no file yet; changed with the lock on writing.
+    band_tail: Mutex<BandTail>,
+    /// What the store had when it was closed, if it was.
+    settled: Mutex<Option<Totals>>,
 }
 
 /// Numbers that are given out once each, to whoever comes next.
@@ -116,6 +122,9 @@ impl Index {
             names.push_str(&format!(" {} {} {}", segment.meta.rows, segment.meta.fingerprints, segment.deleted.len()));
         }
         names.push_str(&format!(" {}", state.tail.rows.len()));
+        for table in &state.bands {
+            names.push_str(&format!(" b{} {}", table.meta.rows, table.meta.gone));
+        }
         xxhash_rust::xxh3::xxh3_64(names.as_bytes())
     }
 
@@ -140,12 +149,18 @@ impl Index {
     /// The number of the last change.
     pub(crate) fn last_change(&self) -> u64 {
         let state = self.state.load();
-        state.tail.last.max(state.store.covered())
+        let bands = self.band_tail.lock().unwrap_or_else(PoisonError::into_inner).last;
+        state.tail.last.max(bands).max(state.store.covered())
     }
 
     /// What is there now.
     pub(crate) fn state(&self) -> Arc<IndexState> {
         self.state.load_full()
+    }
+
+    /// Band keys that came last.
+    pub(crate) fn band_rows_in_memory(&self) -> u64 {
+        self.band_tail.lock().unwrap_or_else(PoisonError::into_inner).rows.len() as u64
     }
 
     fn write_lock(&self) -> Result<MutexGuard<'_, ()>> {
@@ -165,10 +180,11 @@ impl Index {
     /// The manifest of a state.
     fn manifest(&self, state: &IndexState) -> Manifest {
         let mut manifest = Manifest::new(self.config.clone());
-        manifest.set_store(state.store);
+        manifest.set_store(state.store, self.settled_totals());
         manifest.next = self.numbers.segment.load(Ordering::Relaxed);
         manifest.next_id = self.numbers.row.load(Ordering::Relaxed);
         manifest.segments.extend(state.segments.iter().filter_map(|segment| segment.file_name()));
+        manifest.bands.extend(state.bands.iter().map(|table| table.file_name()));
         manifest
     }
 
@@ -179,33 +195,43 @@ impl Index {
         let manifest = self.manifest(&next);
         // Changes of an index that is replaced are none of this one.
         let cleared = if is_first { store::replace_store(&self.directory) } else { Ok(()) };
-        cleared.and_then(|()| manifest.write(&self.directory)).inspect_err(|_| self.forget(&next.segments))?;
+        cleared.and_then(|()| manifest.write(&self.directory)).inspect_err(|_| self.forget(&next))?;
         self.state.store(Arc::new(next));
         if is_first { manifest.remove_unlisted(&self.directory) } else { Ok(()) }
     }
 
     /// Gives up segments that no manifest lists because it could not be written.
-    fn forget(&self, segments: &[Arc<Segment>]) {
+    fn forget(&self, state: &IndexState) {
         // A manifest that cannot be read may list them.
         let Ok(manifest) = Manifest::read(&self.directory) else { return };
-        for segment in segments {
+        for segment in &state.segments {
             if segment.file_name().is_some_and(|name| !manifest.segments.contains(&name)) {
                 segment.file().remove_when_unused();
             }
         }
+        for table in state.bands.iter().filter(|table| !manifest.bands.contains(&table.file_name())) {
+            table.file().remove_when_unused();
+        }
+    }
+
+    /// What the store had when it was closed, if it was.
+    fn settled_totals(&self) -> Option<Totals> {
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// From now on the store may have changes that are not in segments.
     pub(crate) fn mark_store_ahead(&self) -> Result<()> {
         let _writing = self.write_lock()?;
         let state = self.state.load();
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = None;
         self.commit(state.with_store(state.store.ahead()))
     }
 
-    /// All changes of the store are in segments.
-    pub(crate) fn mark_store_settled(&self) -> Result<()> {
+    /// All changes of the store, which has had so much, are in segments.
+    pub(crate) fn mark_store_settled(&self, totals: Totals) -> Result<()> {
         let _writing = self.write_lock()?;
         let state = self.state.load();
+        *self.settled.lock().unwrap_or_else(PoisonError::into_inner) = Some(totals);
         self.commit(state.with_store(state.store.settled()))
     }
 }

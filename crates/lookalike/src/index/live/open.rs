@@ -7,11 +7,13 @@ use std::sync::{Arc, Mutex};
 use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
+use crate::index::bands::{BandMemory, BandTable};
 use crate::index::live::frames::{read_frames, write_frames};
 use crate::index::live::manifest::{IndexConfig, Manifest, belongs_to_index, clear_building, sync_directory};
 use crate::index::live::state::{IndexState, StoreState};
 use crate::index::live::{Access, Index, LOCK, Numbers};
 use crate::index::segment::Segment;
+use crate::index::segment::file::SegmentFile;
 
 /// Rows in memory from which they are written to a file, unless something else is wanted.
 const MEMORY_ROWS: u64 = 1 << 18;
@@ -80,10 +82,10 @@ impl Index {
             index = Index::open_segments(directory, options)?;
             index.access = Access::ReadStore { _lock: lock };
         }
-        index.read_store(&index.open_store(options.skip_damaged)?, options.skip_damaged)?;
+        let totals = index.read_store(&index.open_store(options.skip_damaged, 0)?, options.skip_damaged)?;
         if options.write {
             index.flush()?;
-            index.mark_store_settled()?;
+            index.mark_store_settled(totals)?;
         }
         Ok(index)
     }
@@ -115,12 +117,12 @@ impl Index {
         }
         loop {
             let manifest = Manifest::read(directory)?;
-            let (listed, store) = (manifest.segments.clone(), manifest.store());
+            let (listed, store) = (manifest.files(), manifest.store());
             let is_gone = listed.iter().any(|name| !directory.join(name).exists());
             let opened = Index::load(directory, manifest, store, Access::ReadSegments, options);
             let not_found = |error: &Error| matches!(error, Error::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound);
             // A writer may have replaced what the manifest listed a moment ago.
-            if (is_gone || opened.as_ref().is_err_and(not_found)) && Manifest::read(directory)?.segments != listed {
+            if (is_gone || opened.as_ref().is_err_and(not_found)) && Manifest::read(directory)?.files() != listed {
                 continue;
             }
             return opened;
@@ -139,28 +141,37 @@ impl Index {
             clear_building(directory)?;
         }
         let next = manifest.free_number(directory);
-        let (mut segments, mut damaged) = (Vec::new(), Vec::new());
+        let (mut segments, mut bands, mut damaged) = (Vec::new(), Vec::new(), Vec::new());
+        // Damage that would be met later must be known now.
+        let check = |file: &SegmentFile| match options.skip_damaged || options.check {
+            true => file.check_all().into_iter().next().map_or(Ok(()), Err),
+            false => Ok(()),
+        };
         for name in &manifest.segments {
-            let whole = open_segment(&directory.join(name), &manifest.config).and_then(|segment| {
-                match options.skip_damaged || options.check {
-                    // Damage that would be met later must be known now.
-                    true => segment.file().check_all().into_iter().next().map_or(Ok(segment), Err),
-                    false => Ok(segment),
-                }
-            });
-            match whole {
-                Ok(segment) => segments.push(Arc::new(segment)),
-                Err(error) if options.skip_damaged => damaged.push(error.to_string()),
-                Err(Error::Corrupt { path, reason }) => {
-                    return Err(Error::corrupt(&path, format!("{reason} (`skip_damaged` serves the other segments)")));
-                }
-                Err(error) => return Err(error),
-            }
+            let opened = open_segment(&directory.join(name), &manifest.config);
+            let whole = opened.and_then(|segment| check(segment.file()).map(|()| segment));
+            segments.extend(unless_damaged(whole, options, &mut damaged)?.map(Arc::new));
         }
+        for name in &manifest.bands {
+            let opened = open_bands(&directory.join(name), &manifest.config);
+            let whole = opened.and_then(|table| check(table.file()).map(|()| table));
+            bands.extend(unless_damaged(whole, options, &mut damaged)?.map(Arc::new));
+        }
+        let settled = manifest.totals();
         Ok(Index {
             directory: directory.to_path_buf(),
             config: manifest.config,
-            state: ArcSwap::from_pointee(IndexState { segments, tail: Arc::default(), damaged, store }),
+            state: ArcSwap::from_pointee(IndexState {
+                segments,
+                tail: Arc::default(),
+                bands,
+                frozen: Vec::new(),
+                band_memory: Arc::new(BandMemory::new(0)),
+                damaged,
+                store,
+            }),
+            band_tail: Mutex::default(),
+            settled: Mutex::new(settled),
             writing: Mutex::default(),
             merging: Mutex::default(),
             numbers: Numbers { segment: next.into(), row: manifest.next_id.into(), build: 0.into() },
@@ -182,6 +193,33 @@ pub(super) fn open_segment(path: &Path, config: &IndexConfig) -> Result<Segment>
         )));
     }
     Ok(segment)
+}
+
+/// Opens a table of band keys of an index with this config.
+pub(super) fn open_bands(path: &Path, config: &IndexConfig) -> Result<BandTable> {
+    let table = BandTable::open(path)?;
+    let hash = config.hash();
+    if table.meta.config != format!("{hash:016x}") {
+        return Err(table.file().corrupt(format!(
+            "holds keys that were made in another way (config {}) than those of this index ({hash:016x}); it belongs to another index",
+            table.meta.config
+        )));
+    }
+    Ok(table)
+}
+
+/// What was opened, or nothing where it is damaged and that is to be skipped.
+fn unless_damaged<T>(opened: Result<T>, options: OpenOptions, damaged: &mut Vec<String>) -> Result<Option<T>> {
+    match opened {
+        Err(error) if options.skip_damaged => {
+            damaged.push(error.to_string());
+            Ok(None)
+        }
+        Err(Error::Corrupt { path, reason }) => {
+            Err(Error::corrupt(&path, format!("{reason} (`skip_damaged` serves the other segments)")))
+        }
+        opened => opened.map(Some),
+    }
 }
 
 /// Makes a directory, and those above it, so that they survive a crash.

@@ -28,15 +28,23 @@ impl IndexSnapshot {
         for (segment, name) in
             self.state.segments.iter().filter_map(|segment| segment.file_name().map(|name| (segment, name)))
         {
-            let (from, to) = (segment.file().path(), directory.join(name));
-            if std::fs::hard_link(from, &to).is_err() {
-                std::fs::copy(from, &to).map_err(Error::io(&to, "write"))?;
-                File::open(&to).and_then(|file| file.sync_all()).map_err(Error::io(&to, "write"))?;
-            }
+            link_or_copy(segment.file().path(), &directory.join(name))?;
+        }
+        for table in &self.state.bands {
+            link_or_copy(table.file().path(), &directory.join(table.file_name()))?;
         }
         write_frames(directory, &self.manifest.config)?;
         self.manifest.write(directory)
     }
+}
+
+/// Files never change, so that two names can have one.
+fn link_or_copy(from: &Path, to: &Path) -> Result<()> {
+    if std::fs::hard_link(from, to).is_err() {
+        std::fs::copy(from, to).map_err(Error::io(to, "write"))?;
+        File::open(to).and_then(|file| file.sync_all()).map_err(Error::io(to, "write"))?;
+    }
+    Ok(())
 }
 
 impl Index {

@@ -2,14 +2,23 @@
 
 use std::sync::Arc;
 
+use crate::error::Result;
+use crate::index::bands::{BandMemory, BandTable, FrozenBands};
 use crate::index::segment::Segment;
 use crate::index::segment::ids::Id;
 
 /// Segments, the rows that came after them, and where the store stands. Never changed, only replaced by the next one.
+#[derive(Clone)]
 pub(crate) struct IndexState {
     /// From old to new; most of those without a file come last.
     pub(crate) segments: Vec<Arc<Segment>>,
     pub(crate) tail: Arc<Tail>,
+    /// Tables of band keys in files, from old to new.
+    pub(crate) bands: Vec<Arc<BandTable>>,
+    /// Band keys that are on their way into a file, from old to new.
+    pub(crate) frozen: Vec<Arc<FrozenBands>>,
+    /// Those that came last.
+    pub(crate) band_memory: Arc<BandMemory>,
     /// Segments that could not be opened, and were left out.
     pub(crate) damaged: Vec<String>,
     pub(crate) store: StoreState,
@@ -102,12 +111,32 @@ impl StoreState {
 impl IndexState {
     /// The state after this one, with other rows.
     pub(crate) fn with_rows(&self, segments: Vec<Arc<Segment>>, tail: Arc<Tail>) -> IndexState {
-        IndexState { segments, tail, damaged: self.damaged.clone(), store: self.store }
+        IndexState { segments, tail, ..self.clone() }
+    }
+
+    /// The state after this one, with other band keys.
+    pub(crate) fn with_bands(&self, bands: Vec<Arc<BandTable>>, frozen: Vec<Arc<FrozenBands>>) -> IndexState {
+        IndexState { bands, frozen, ..self.clone() }
+    }
+
+    /// The numbers of pages with a band key, at most `most` of each part, among those after `since`.
+    pub(crate) fn pages_with(&self, key: u64, since: u32, most: usize, numbers: &mut Vec<u32>) -> Result<()> {
+        self.band_memory.find(key, most, numbers);
+        for frozen in self.frozen.iter().rev().filter(|frozen| frozen.last > u64::from(since)) {
+            frozen.memory.find(key, most, numbers);
+        }
+        // Changes after that one may be in a file by now.
+        if since == 0 || self.store.covered() > u64::from(since) {
+            for table in self.bands.iter().rev() {
+                table.find(key, most, numbers)?;
+            }
+        }
+        Ok(())
     }
 
     /// The state after this one, with another store.
     pub(crate) fn with_store(&self, store: StoreState) -> IndexState {
-        IndexState { store, ..self.with_rows(self.segments.clone(), Arc::clone(&self.tail)) }
+        IndexState { store, ..self.clone() }
     }
 
     /// Where segments without a file begin; the number of segments if there are none.

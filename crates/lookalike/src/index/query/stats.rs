@@ -108,6 +108,15 @@ impl Index {
                 tiers.rows_in_memory += segment.meta.rows;
             }
         }
+        for table in &state.bands {
+            tiers.rows += table.meta.rows;
+            tiers.segments += 1;
+            tiers.segment_bytes += table.file().length();
+        }
+        let rows: u64 =
+            state.frozen.iter().map(|frozen| frozen.rows.len() as u64).sum::<u64>() + self.band_rows_in_memory();
+        tiers.segments_in_memory += state.frozen.len();
+        (tiers.rows, tiers.rows_in_memory) = (tiers.rows + rows, tiers.rows_in_memory + rows);
         tiers
     }
 
@@ -164,12 +173,29 @@ impl Index {
                 from = to;
             }
         }
+        for table in &state.bands {
+            let bytes = table.file().length();
+            stats.rows += table.meta.rows;
+            stats.bytes += bytes;
+            stats.segments.push(SegmentStats {
+                file: table.file_name(),
+                rows: table.meta.rows,
+                fingerprints: 0,
+                deleted: table.meta.gone,
+                codec: "bands".to_owned(),
+                design: "bands".to_owned(),
+                radius: 0,
+                tables: 1,
+                bytes,
+                bytes_per_row_and_table: bytes as f64 / table.meta.rows.max(1) as f64,
+            });
+        }
         state.tail.rows.iter().for_each(|(key, _)| stats.parts[part_of(*key)] += 1);
         Ok(stats)
     }
 
     /// Everything that is wrong with the index: checksums, order, tables that do not hold the same
-    /// fingerprints, designs that would miss some.
+    /// fingerprints, designs that would miss some, pages that are missing from the store.
     #[must_use]
     pub fn verify(&self) -> Vec<String> {
         let state = self.state();
@@ -177,6 +203,10 @@ impl Index {
         for segment in &state.segments {
             wrong.extend(segment.verify().iter().map(ToString::to_string));
         }
+        for table in &state.bands {
+            wrong.extend(table.verify().iter().map(ToString::to_string));
+        }
+        wrong.extend(self.verify_store());
         wrong
     }
 }

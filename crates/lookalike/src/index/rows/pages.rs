@@ -83,6 +83,9 @@ pub(crate) fn page_without_sketch(page: &RawPage<'_>, sketcher: &mut Sketcher) -
         title,
         // A clock before 1970 is not worth an error.
         stored_at: now.map_or(0, |now| now.as_secs()),
+        expires_at: None,
+        metadata: None,
+        has_text: false,
     }
 }
 

@@ -7,7 +7,7 @@ use crate::sketch::min_bytes::{MinBytes, PARTS};
 /// The first byte of a stored page.
 const PAGE_VERSION: u8 = 1;
 
-/// What an online index keeps of a page.
+/// What is known of a stored page. Bulk builds, and 0.1.0, store this as it is; what comes online is stored in two parts.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StoredPage {
     /// Its fingerprint; none where the page is empty.
@@ -27,6 +27,15 @@ pub struct StoredPage {
     pub title: Option<String>,
     /// When it was stored, in seconds since 1970.
     pub stored_at: u64,
+    /// When it goes, in seconds since 1970.
+    #[serde(skip)]
+    pub expires_at: Option<u64>,
+    /// What its owner noted about it: a JSON object.
+    #[serde(skip)]
+    pub metadata: Option<String>,
+    /// Whether its text is stored.
+    #[serde(skip)]
+    pub has_text: bool,
 }
 
 mod bytes_of_sketch {
@@ -79,6 +88,9 @@ mod tests {
             url: Some("http://a.org/".to_owned()),
             title: None,
             stored_at: 1_800_000_000,
+            expires_at: None,
+            metadata: None,
+            has_text: false,
         };
         let bytes = page.encode();
         assert_eq!(StoredPage::decode(&bytes).unwrap(), page);

@@ -117,6 +117,10 @@ impl Against {
             (FingerprintOrigin::Given, _) => {
                 Some("its fingerprints come from elsewhere, so those of pages do not fit".to_owned())
             }
+            (FingerprintOrigin::Bands(_), _) => Some(
+                "it is a collection of a service that is searched by bands, and holds no fingerprints; name a result, or an index of simhash"
+                    .to_owned(),
+            ),
             (FingerprintOrigin::Pages(theirs), Some(ours)) => theirs
                 .difference(&ours)
                 .map(|setting| format!("its fingerprints were made with another `{setting}`; give the same")),

@@ -70,6 +70,13 @@ impl MarkupSignature {
         MarkupSignature::of_bins(host.unwrap_or_default(), bins.0)
     }
 
+    /// The same with short blocks, of a signature without them.
+    pub(in crate::text) fn with_menus(&self, blocks: &[BlockFacts]) -> MarkupSignature {
+        let mut bins = Bins(self.bins.clone());
+        blocks.iter().filter(|block| block.words <= MENU_WORDS).for_each(|block| bins.add(block.hash, 3));
+        MarkupSignature::of_bins(&self.host, bins.0)
+    }
+
     /// What stands for the site of a page of which nothing else is known.
     pub(in crate::text) fn site(&self) -> u64 {
         let bytes: Vec<u8> = match self.host.is_empty() {
@@ -88,6 +95,16 @@ impl MarkupSignature {
         let filled = filled.fold(0, |bits, (bin, _)| bits | 1 << bin);
         MarkupSignature { host: host.into(), bins, filled }
     }
+}
+
+/// How alike the markup of two pages is, by the bins of their signatures, 0..1.
+pub(crate) fn markup_similarity(left: &[u32], right: &[u32]) -> f64 {
+    let (mut equal, mut either) = (0u32, 0u32);
+    for (&left, &right) in left.iter().zip(right) {
+        equal += u32::from(left == right && left != EMPTY_BIN);
+        either += u32::from(left != EMPTY_BIN || right != EMPTY_BIN);
+    }
+    f64::from(equal) / f64::from(either.max(1))
 }
 
 /// What stands for the markup of a page.

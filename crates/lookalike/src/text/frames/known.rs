@@ -47,10 +47,17 @@ impl KnownFrames {
         if xxh3_64(lines) != self.version {
             return Err("is not what it was when it was written".to_owned());
         }
+        Ok(KnownFrames { version: self.version, frames: Some(Arc::new(KnownFrames::parse(lines)?)) })
+    }
+
+    /// The frames that were written as these lines.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    pub(crate) fn parse(lines: &[u8]) -> Result<Frames, String> {
         let rows = lines.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
         let rows = rows.map(|line| serde_json::from_slice(line).map_err(|error| format!("has a bad line: {error}")));
-        let frames = Frames::from_rows(rows.collect::<Result<Vec<FrameRow>, String>>()?)?;
-        Ok(KnownFrames { version: self.version, frames: Some(Arc::new(frames)) })
+        Frames::from_rows(rows.collect::<Result<Vec<FrameRow>, String>>()?)
     }
 }
 

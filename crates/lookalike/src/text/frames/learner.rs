@@ -101,7 +101,8 @@ pub(crate) struct FrameLearner {
     blocks: Spill<u8>,
 }
 
-fn host_hash(host: &str) -> u64 {
+/// What stands for a host; 0 for pages without one.
+pub(crate) fn host_hash(host: &str) -> u64 {
     if host.is_empty() { NAMELESS } else { xxh3_64(host.as_bytes()).clamp(NAMELESS + 1, u64::MAX - 1) }
 }
 

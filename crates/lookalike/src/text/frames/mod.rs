@@ -23,10 +23,11 @@ use crate::names::named;
 use crate::page::Token;
 use crate::text::term::TokenHasher;
 use groups::Groups;
+pub(crate) use groups::markup_similarity;
 pub(super) use groups::{MarkupSignature, PageSignatures};
 pub use known::KnownFrames;
 pub(super) use learner::{BETWEEN_EXAMPLES, sample_key};
-pub(crate) use learner::{FrameLearner, SamplePage};
+pub(crate) use learner::{FrameLearner, SamplePage, host_hash};
 pub(crate) use rows::FrameRow;
 
 /// Different texts around a block that make it frame.
@@ -236,6 +237,13 @@ pub(super) struct PageFrames<'f> {
     pub(super) site: Option<u64>,
     /// Whether what the markup calls aside is left out, if that is known of the site.
     pub(super) believes_markup: Option<bool>,
+}
+
+impl Default for Frames {
+    /// Nothing is known of any page.
+    fn default() -> Frames {
+        Frames::new(Vec::new())
+    }
 }
 
 impl Frames {

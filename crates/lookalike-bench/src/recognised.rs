@@ -1,0 +1,275 @@
+//! What a service recognises of pages that are sent to it one by one.
+//!
+//! In: pages in their order, each stored if it is new. Out: of those that have a near-duplicate among the stored ones, by a
+//! measure that shares no code with the engine, how many are recognised; and how many are recognised wrongly.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use lookalike::config::BandConfig;
+use lookalike::index::IndexConfig;
+use lookalike::online::{CheckOutcome, OnlineOptions, PageVerdict, StorePolicy};
+use lookalike::unstable::{PageText, extract};
+use lookalike::{Body, Markup, Online, RawPage};
+
+use crate::labelled::{FramedDocs, Labelled, unpacked};
+use crate::oracle::words;
+
+/// A page that is sent.
+pub struct SentPage {
+    /// Its id.
+    pub id: String,
+    /// Where it is from, if that is said.
+    pub url: Option<String>,
+    /// Its text or markup.
+    pub body: Vec<u8>,
+    /// Which of them.
+    pub markup: Markup,
+}
+
+/// A collection with the defaults of the service.
+#[must_use]
+pub fn default_collection() -> IndexConfig {
+    IndexConfig::bands(BandConfig::default(), BandConfig::default().found_from)
+}
+
+/// Sends pages to an empty collection, and visits what comes back for each.
+///
+/// # Errors
+/// When the collection fails.
+pub fn send_one_by_one(
+    config: IndexConfig,
+    pages: &[SentPage],
+    mut visit: impl FnMut(usize, &CheckOutcome) -> Result<()>,
+) -> Result<()> {
+    let directory = tempfile::tempdir()?;
+    Online::create(directory.path(), config)?;
+    let online = Online::open(directory.path(), OnlineOptions::default())?;
+    for (number, page) in pages.iter().enumerate() {
+        let body = match page.markup {
+            Markup::Text => Body::Text(String::from_utf8_lossy(&page.body)),
+            Markup::Html | Markup::Unknown => Body::Bytes((&page.body[..]).into()),
+        };
+        let mut raw = RawPage::new(body, page.markup);
+        raw.id = Some(page.id.as_str().into());
+        raw.url = page.url.as_deref().map(Into::into);
+        visit(number, &online.insert(&raw, StorePolicy::IfNew)?)?;
+    }
+    online.close()?;
+    Ok(())
+}
+
+/// How much of what is similar to a stored page was recognised.
+#[derive(Debug, Clone, Default)]
+pub struct Recognised {
+    /// Pages with a stored page of similarity 0.8 to below 1, and those of them that were recognised.
+    pub similar: (u64, u64),
+    /// The same from 0.7 to below 0.8.
+    pub less_similar: (u64, u64),
+    /// Pages that were called near, and those whose similarity to all stored pages is below 0.5.
+    pub near: (u64, u64),
+    /// Copies, and those that were recognised.
+    pub copies: (u64, u64),
+}
+
+/// Exact similarities of a text to those before it.
+#[derive(Default)]
+struct Before {
+    by_run: HashMap<Vec<u32>, Vec<usize>>,
+    sizes: Vec<usize>,
+    words: HashMap<String, u32>,
+}
+
+impl Before {
+    fn runs(&mut self, text: &str) -> Vec<Vec<u32>> {
+        let numbers: Vec<u32> = words(text)
+            .into_iter()
+            .map(|word| {
+                let next = u32::try_from(self.words.len()).expect("few words");
+                *self.words.entry(word).or_insert(next)
+            })
+            .collect();
+        let mut runs: Vec<Vec<u32>> = numbers.windows(5).map(<[u32]>::to_vec).collect();
+        runs.sort_unstable();
+        runs.dedup();
+        runs
+    }
+
+    /// The largest similarity to what was stored.
+    fn largest(&self, runs: &[Vec<u32>]) -> f64 {
+        let mut shared: HashMap<usize, usize> = HashMap::new();
+        for run in runs {
+            self.by_run.get(run).into_iter().flatten().for_each(|&page| *shared.entry(page).or_default() += 1);
+        }
+        let similarity = |(page, both): (usize, usize)| both as f64 / (runs.len() + self.sizes[page] - both) as f64;
+        shared.into_iter().map(similarity).fold(0.0, f64::max)
+    }
+
+    fn store(&mut self, runs: Vec<Vec<u32>>) {
+        let number = self.sizes.len();
+        self.sizes.push(runs.len());
+        runs.into_iter().for_each(|run| self.by_run.entry(run).or_default().push(number));
+    }
+}
+
+/// Sends texts one by one, and compares what comes back with exact similarities.
+///
+/// # Errors
+/// When the collection fails.
+pub fn texts(config: IndexConfig, pages: &[SentPage]) -> Result<Recognised> {
+    let (mut found, mut before) = (Recognised::default(), Before::default());
+    send_one_by_one(config, pages, |number, outcome| {
+        let runs = before.runs(&String::from_utf8_lossy(&pages[number].body));
+        let largest = before.largest(&runs);
+        let is_recognised = u64::from(outcome.verdict != PageVerdict::New);
+        // Shorter ones are compared as copies only.
+        if outcome.tokens >= 8 && !runs.is_empty() {
+            let counted = match largest {
+                1.0.. => Some(&mut found.copies),
+                0.8.. => Some(&mut found.similar),
+                0.7.. => Some(&mut found.less_similar),
+                _ => None,
+            };
+            if let Some(counted) = counted {
+                *counted = (counted.0 + 1, counted.1 + is_recognised);
+            }
+        }
+        if outcome.verdict == PageVerdict::Near {
+            found.near = (found.near.0 + 1, found.near.1 + u64::from(largest < 0.5));
+        }
+        if outcome.stored {
+            before.store(runs);
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Of the pages of a labelled set that have a stored page of their cluster before them: how many there are, and how many
+/// were recognised. Then pages that were called near, and those of them that were like no page of their cluster.
+///
+/// # Errors
+/// When the collection fails.
+pub fn by_label(config: IndexConfig, set: &Labelled) -> Result<[u64; 4]> {
+    let pages = pages_of(&set.directory, |id| set.cluster_of.contains_key(id))?;
+    let mut stored: HashMap<&str, u64> = HashMap::new();
+    let mut counts = [0; 4];
+    send_one_by_one(config, &pages, |number, outcome| {
+        let cluster = set.cluster_of[&pages[number].id].as_str();
+        if stored.contains_key(cluster) {
+            counts[0] += 1;
+            counts[1] += u64::from(outcome.verdict != PageVerdict::New);
+        }
+        if outcome.verdict == PageVerdict::Near {
+            counts[2] += 1;
+            let is_right = outcome.of.iter().any(|of| set.cluster_of.get(&of.id).is_some_and(|other| other == cluster));
+            counts[3] += u64::from(!is_right);
+        }
+        if outcome.stored {
+            *stored.entry(cluster).or_default() += 1;
+        }
+        Ok(())
+    })?;
+    Ok(counts)
+}
+
+/// Of pages in frames that are called near, from the hundredth page of each site on: how many there are, and of how many the
+/// main elements have a similarity below 0.5. Then pages with a stored page of similarity 0.7 or more, and those of them that
+/// were recognised.
+///
+/// # Errors
+/// When the collection fails.
+pub fn in_frames(config: IndexConfig, docs: &FramedDocs, with_urls: bool) -> Result<[u64; 4]> {
+    const KNOWN_FROM: u64 = 100;
+    let mut pages = pages_of(&docs.directory, |_| true)?;
+    if with_urls {
+        for page in &mut pages {
+            let (site, rest) = page.id.split_once('/').unwrap_or(("", &page.id));
+            page.url = Some(format!("http://{site}.example/{rest}"));
+        }
+    }
+    let mut of_site: HashMap<String, u64> = HashMap::new();
+    let mut stored: Vec<usize> = Vec::new();
+    let mut counts = [0; 4];
+    send_one_by_one(config, &pages, |number, outcome| {
+        let id = &pages[number].id;
+        let site = id.split_once('/').map_or("", |(site, _)| site);
+        let before = of_site.entry(site.to_owned()).or_default();
+        *before += 1;
+        if *before > KNOWN_FROM {
+            if outcome.verdict == PageVerdict::Near {
+                counts[0] += 1;
+                counts[1] += u64::from(docs.similarity(id, &outcome.of[0].id) < 0.5);
+            }
+            let is_similar = stored.iter().any(|&other| docs.similarity(id, &pages[other].id) >= 0.7);
+            counts[2] += u64::from(is_similar);
+            counts[3] += u64::from(is_similar && outcome.verdict != PageVerdict::New);
+        }
+        if outcome.stored {
+            stored.push(number);
+        }
+        Ok(())
+    })?;
+    Ok(counts)
+}
+
+/// The pages of a folder, by their paths.
+fn pages_of(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<SentPage>> {
+    let mut paths = Vec::new();
+    let mut folders = vec![directory.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(&folder).with_context(|| folder.display().to_string())? {
+            let path = entry?.path();
+            if path.is_dir() { folders.push(path) } else { paths.push(path) }
+        }
+    }
+    paths.sort();
+    let mut pages = Vec::new();
+    for path in paths {
+        let id = path.strip_prefix(directory)?.to_string_lossy().into_owned();
+        if is_wanted(&id) {
+            pages.push(SentPage { id, url: None, body: fs::read(&path)?, markup: Markup::Html });
+        }
+    }
+    Ok(pages)
+}
+
+/// The texts of the pages of a folder.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn texts_of(directory: &Path, is_wanted: impl Fn(&str) -> bool) -> Result<Vec<SentPage>> {
+    let mut text = PageText::default();
+    let mut pages = pages_of(directory, is_wanted)?;
+    for page in &mut pages {
+        extract(&String::from_utf8_lossy(&page.body), None, &mut text);
+        (page.body, page.markup) = (text.text.clone().into_bytes(), Markup::Text);
+    }
+    Ok(pages)
+}
+
+/// The stories of the Reuters collection, if they are there.
+///
+/// # Errors
+/// When they cannot be read.
+pub fn reuters() -> Result<Option<Vec<SentPage>>> {
+    let Some(root) = unpacked("reuters21578.tar.zst", "reuters21578")? else { return Ok(None) };
+    let mut files: Vec<PathBuf> = fs::read_dir(&root)?.flatten().map(|entry| entry.path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "sgm"));
+    files.sort();
+    let mut pages = Vec::new();
+    for file in files {
+        let bytes = fs::read(&file)?;
+        let text = String::from_utf8_lossy(&bytes);
+        for story in text.split("<REUTERS").skip(1) {
+            let Some((_, rest)) = story.split_once("<BODY>") else { continue };
+            let body = rest.split_once("</BODY>").map_or(rest, |(body, _)| body);
+            let body = body.replace("&lt;", "<").replace("&gt;", ">").replace("&#3;", "").replace("&amp;", "&");
+            let id = format!("story-{}", pages.len());
+            pages.push(SentPage { id, url: None, body: body.into_bytes(), markup: Markup::Text });
+        }
+    }
+    Ok(Some(pages))
+}
