@@ -55,6 +55,8 @@ fn write_log(format: LogFormat) {
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
         tracing::error!("{panic}, which is a fault of lookalike: please report it\n{trace}");
+        // A panic may be the last thing that this process does.
+        let _ = LogWriter.flush();
     }));
 }
 

@@ -49,6 +49,7 @@ pub use workbench::{VIEW_PORT, ViewSettings, view};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use axum::Router;
@@ -198,6 +199,14 @@ pub fn serve(
     on_ready: impl FnOnce(SocketAddr) + Send,
 ) -> Result<()> {
     settings.check()?;
+    let now = SystemTime::now();
+    if now < SystemTime::UNIX_EPOCH {
+        let reason = format!(
+            "cannot be served: the clock says {}, and the store takes no time before 1970; set the clock",
+            log_time(now)
+        );
+        return Err(Error::bad_input(&settings.directory, reason));
+    }
     if let Some(backups) = &settings.backups {
         std::fs::create_dir_all(backups).map_err(Error::io(backups, "create"))?;
     }
@@ -214,7 +223,7 @@ pub fn serve(
     runtime.shutdown_background();
     #[cfg(feature = "otel")]
     traces::stop();
-    log::log().flush(stop::LOG_TIME);
+    log::log().flush(log::LAST_TIME);
     done
 }
 
