@@ -110,12 +110,12 @@ def test_sighup_reads_tokens_and_limits_again(tmp_path, tokens):
     try:
         assert (status("reader"), status("later")) == (200, 401)
         tokens.write_text(f"read {SECRETS['later']}\n")
-        settings.write_text('listen = "127.0.0.1:1"\ntokens = "tokens"\n[limits]\npage = "1KB"\n')
+        settings.write_text('threads = 7\ntokens = "tokens"\n[limits]\npage = "1KB"\n')
         hang_up()
         until(lambda: (status("reader"), status("later")) == (401, 200), "the new token")
         headers = {**JSON, **bearer("later")}
         assert running.call("POST", "/v1/pages", json.dumps({"text": text(1)}), headers)[0] == 413
-        until(lambda: any("1 tokens; new limits" in line and "listen" in line for line in said), "a line in the log")
+        until(lambda: any("1 token; new limits" in line and "threads" in line for line in said), "a line in the log")
         # What is wrong changes nothing.
         for path, wrong in [(tokens, "nonsense\n"), (settings, "lisen = 1\n"), (settings, "[limits]\nrequests = 0\n")]:
             before, count = path.read_text(), sum("nothing is changed" in line for line in said)

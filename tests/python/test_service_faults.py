@@ -96,8 +96,7 @@ def test_probes_are_red_while_a_sync_hangs_and_green_again_after_it(tmp_path):
         assert metric(running, "lookalike_store_failed", collection="default") == 0
         assert running.put({"id": "c", "text": text(3)})["stored"]
         assert running.check({"text": text(2)})["verdict"] == "exact", "it was stored in the end"
-        said = running.stop()
-        assert "nothing can be stored" in said and "stored again" in said
+        assert "nothing can be stored: collection default" in running.stop()
 
 
 def test_a_stop_ends_though_a_sync_hangs(tmp_path):

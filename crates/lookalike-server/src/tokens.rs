@@ -23,7 +23,7 @@ pub enum Rights {
 }
 
 /// Shorter secrets could be guessed.
-const LEAST_SECRET_LENGTH: usize = 16;
+pub(crate) const LEAST_SECRET_LENGTH: usize = 16;
 /// How a hashed secret begins in a file.
 const HASHED: &str = "sha256:";
 const FORM: &str = "expected 'read SECRET', 'write SECRET' or 'admin SECRET', and after it perhaps names of collections, name=NAME and rate=N";
