@@ -48,9 +48,10 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path):
 
 
 def test_the_image_is_built(tmp_path):
-    builder = next((name for name in ("podman", "buildah", "docker") if shutil.which(name)), None)
+    works = lambda name: shutil.which(name) and subprocess.run([name, "info"], capture_output=True).returncode == 0
+    builder = next(filter(works, ("podman", "buildah", "docker")), None)
     if builder is None:
-        pytest.skip("no builder of images is installed: podman, buildah or docker")
+        pytest.skip("no builder of images is installed and running: podman, buildah or docker")
     built = subprocess.run(
         [builder, "build", "-t", "lookalike-test", "-f", DEPLOY / "Containerfile", DEPLOY.parent], capture_output=True, text=True
     )

@@ -3,6 +3,7 @@
 import datetime
 import hashlib
 import http.client
+import http.server
 import json
 import signal
 import socket
@@ -72,6 +73,8 @@ def test_rights_per_collection(tmp_path, tokens):
         problem(running.call("GET", "/v1/pages/a", headers=bearer("news")), 403, "forbidden")
         listed = lambda who: [one["name"] for one in running.call("GET", "/v1/collections", headers=bearer(who))[1]["collections"]]
         assert listed("news") == ["blogs", "news"] and listed("reader") == ["blogs", "default", "news", "other"]
+        problem(running.call("GET", "/metrics", headers=bearer("news")), 403, "forbidden")
+        assert running.call("GET", "/metrics", headers=bearer("reader"))[0] == 200
         problem(running.call("POST", "/v1/collections/news/backup", headers=bearer("news")), 403, "forbidden")
         problem(running.call("POST", "/v1/backup", headers=bearer("boss")), 409, "conflict")
         problem(running.call("DELETE", "/v1/collections/news/pages/a", headers=bearer("reader")), 403, "forbidden")
@@ -288,3 +291,33 @@ def test_tls_and_its_reload(tmp_path):
         running.process.wait(timeout=LONGEST_WAIT)
         reading.join()
     assert running.process.returncode == 0
+
+
+def test_traces_go_to_a_collector(tmp_path):
+    """OTLP by HTTP, with the trace that the client is part of."""
+    received = []
+
+    class Collector(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            received.append((self.path, self.rfile.read(int(self.headers["Content-Length"]))))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, *_):
+            pass
+
+    collector = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Collector)
+    threading.Thread(target=collector.serve_forever, daemon=True).start()
+    environment = {"OTEL_EXPORTER_OTLP_ENDPOINT": f"http://127.0.0.1:{collector.server_port}", "OTEL_BSP_SCHEDULE_DELAY": "100"}
+    trace = "0af7651916cd43dd8448eb211c80319c"
+    with service(tmp_path / "seen", environment=environment) as running:
+        headers = {**JSON, "traceparent": f"00-{trace}-b7ad6b7169203331-01"}
+        assert running.call("POST", "/v1/pages?store=if_new", json.dumps({"text": text(1)}), headers)[0] == 200
+        running.stop()
+    collector.shutdown()
+    if not received:
+        features = subprocess.run(["grep", "-c", "OTEL_EXPORTER_OTLP_ENDPOINT", LOOKALIKE], capture_output=True, text=True)
+        assert features.stdout.strip() == "0", "the program knows of traces, and sent none"
+        pytest.skip("this program was built without the feature `otel`")
+    spans = b"".join(body for path, body in received if path == "/v1/traces")
+    assert b"POST /v1/pages" in spans and bytes.fromhex(trace) in spans and b"lookalike" in spans

@@ -267,7 +267,11 @@ async fn run(settings: Settings, reload: ReadSettings, on_ready: impl FnOnce(Soc
     });
     let stopping = Arc::clone(&service);
     let stop = async move {
-        opening.await.unwrap_or_else(|panic| Err(Error::internal(format!("opening the index: {panic}"))))?;
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = signals.recv() => stop::exit("stopped before the index was open"),
+        };
+        opened.unwrap_or_else(|panic| Err(Error::internal(format!("opening the index: {panic}"))))?;
         on_ready(address);
         signals.recv().await;
         // Probes say so first; whoever sends requests by them has time to notice.

@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn lines_that_nobody_writes_are_dropped_and_counted() {
         let log = Log::default();
-        let line = [b'x'; 1 << 20];
+        let line = vec![b'x'; 1 << 20];
         (0..6).for_each(|_| log.write(&line));
         assert_eq!(log.dropped(), 2);
         log.flush(Duration::from_millis(1));

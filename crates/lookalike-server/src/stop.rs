@@ -56,7 +56,7 @@ pub(crate) fn end_in_any_case(time: Duration) {
 }
 
 /// Ends the process without waiting for anything.
-pub(crate) fn exit(reason: &str) {
+pub(crate) fn exit(reason: &str) -> ! {
     tracing::warn!("{reason}");
     log().flush(LAST_TIME);
     std::process::exit(1);

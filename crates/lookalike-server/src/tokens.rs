@@ -254,6 +254,14 @@ impl Access {
         Err(ProblemKind::Forbidden.with("this token is for other collections"))
     }
 
+    /// Refuses a request about all collections by a token that is for some.
+    pub(crate) fn need_all_collections(&self) -> std::result::Result<(), Problem> {
+        if self.token.as_ref().is_none_or(|token| token.collections.is_empty()) {
+            return Ok(());
+        }
+        Err(ProblemKind::Forbidden.with("this needs a token for all collections"))
+    }
+
     /// Counts a request against the rate of the token; otherwise how long to wait.
     pub(crate) fn take(&self, rate_of_all: u32) -> std::result::Result<(), Duration> {
         self.token.as_ref().map_or(Ok(()), |token| token.take(rate_of_all))
