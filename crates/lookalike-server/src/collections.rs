@@ -404,7 +404,7 @@ impl Collections {
             tries -= 1;
             match self.create(name, &CollectionSettings::default()).await {
                 Err(problem) if tries > 0 && problem.is(ProblemKind::TooBusy) => {
-                    tokio::time::sleep(OPENING_PAUSE).await
+                    tokio::time::sleep(OPENING_PAUSE).await;
                 }
                 opened => return opened.map(|(collection, _)| collection),
             }
