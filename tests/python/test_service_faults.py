@@ -210,6 +210,42 @@ def test_batches_end_when_their_time_is_over(tmp_path):
             assert b'"verdict":"new"' in received and b"2 seconds" in received
 
 
+def test_a_batch_ends_though_its_answers_are_read_slowly(tmp_path):
+    """Each read is in time, and all of them together would take for ever."""
+    limits = settings(tmp_path, batch_seconds=6, idle_seconds=4, batch_lines=10**6)
+    with service(tmp_path / "seen", *limits) as running:
+        line = json.dumps({"text": "the same few words " * 3}).encode() + b"\n"
+        over, received = threading.Event(), []
+        with connect(running) as client:
+
+            def read():
+                # The system lets the service write again when a good part of its buffer was read.
+                try:
+                    while not over.wait(0.25) and (part := client.recv(1 << 18)):
+                        received.append(part)
+                except OSError:
+                    pass
+
+            reading = threading.Thread(target=read)
+            reading.start()
+            body = line * 60_000
+            client.sendall(
+                b"POST /v1/pages/batch?explain=true HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+                b"Content-Length: %d\r\n\r\n" % len(body)
+            )
+            try:
+                client.sendall(body)
+            except OSError:
+                pass
+            try:
+                until(lambda: metric(running, "lookalike_batches_active") == 0, "its place is free")
+                until(lambda: metric(running, "lookalike_body_memory_bytes") == 0, "its memory is free")
+                assert not b"".join(received).endswith(b"0\r\n\r\n"), "the client has read everything"
+            finally:
+                over.set()
+                reading.join()
+
+
 def zstd(*arguments, data):
     return subprocess.run(["zstd", "-c", *arguments], input=data, capture_output=True, check=True).stdout
 

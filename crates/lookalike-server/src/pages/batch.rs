@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::{Buf, Bytes};
@@ -17,13 +17,14 @@ use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 
 use crate::Service;
 use crate::body::{BodyReader, check_type};
 use crate::budget::Reservation;
 use crate::collections::Collection;
 use crate::limits::Limits;
+use crate::listen::Peer;
 use crate::pages::lookup::{Lookup, LookupQuery, StoreInput};
 use crate::pages::response::PageResponse;
 use crate::problem::{Problem, ProblemKind};
@@ -58,6 +59,7 @@ pub(crate) async fn batch(
     TargetCollection(collection): TargetCollection,
     query: LookupQuery,
     access: Access,
+    Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -82,14 +84,27 @@ pub(crate) async fn batch(
     tokio::spawn(read_lines(Arc::clone(&batch), access, lines_in, query.store, started));
     tokio::spawn(write_lines(batch, to_finish, query.explain, out, Arc::clone(&waiting_bytes)));
     // The place is held until the last line is sent.
-    let frames = stream::unfold((lines, waiting_bytes, slot), |(mut lines, waiting_bytes, slot)| async move {
+    let held = (slot, cut_off_late_readers(peer, limits.batch_time + limits.idle_time));
+    let frames = stream::unfold((lines, waiting_bytes, held), |(mut lines, waiting_bytes, held)| async move {
         let (line, _memory) = lines.recv().await?;
         waiting_bytes.fetch_sub(line.len(), Ordering::Relaxed);
-        Some((Ok::<_, Infallible>(Frame::data(line)), (lines, waiting_bytes, slot)))
+        Some((Ok::<_, Infallible>(Frame::data(line)), (lines, waiting_bytes, held)))
     });
     let mut response = Response::new(Body::new(StreamBody::new(frames)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON[0]));
     Ok(response)
+}
+
+/// Ends the connection of a client that has not read all of its answers in this time, unless what is returned is dropped
+/// before: each of its reads may be in time, and all of them together take for ever.
+fn cut_off_late_readers(peer: Peer, time: Duration) -> oneshot::Sender<()> {
+    let (is_read, read) = oneshot::channel();
+    tokio::spawn(async move {
+        if tokio::time::timeout(time, read).await.is_err() {
+            peer.cut.notify_one();
+        }
+    });
+    is_read
 }
 
 /// What the parts of a batch share.
