@@ -41,7 +41,8 @@ pub(crate) fn reload(service: &Service, read: &ReadSettings) {
 }
 
 fn apply(service: &Service, settings: &Settings) -> Result<String> {
-    settings.check()?;
+    // The address stays as it is, whatever the settings say now: others may reach it.
+    Settings { listen: service.settings.listen, ..settings.clone() }.check()?;
     #[cfg(feature = "tls")]
     let mut done = match (&service.tls, &settings.tls) {
         (Some(tls), Some(files)) => {
@@ -93,4 +94,22 @@ fn fixed_that_differ(old: &Settings, new: &Settings) -> Vec<&'static str> {
         ("collections", old.collections != new.collections),
     ];
     differ.into_iter().filter(|(_, differs)| *differs).map(|(name, _)| name).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_address_that_others_reach_does_not_lose_its_tokens() {
+        let mut settings = Settings::new("not-there".into());
+        settings.listen = "0.0.0.0:8700".parse().unwrap();
+        settings.tokens = Tokens::parse("read aaaaaaaaaaaaaaaa").unwrap();
+        let service = Service::new(settings.clone()).unwrap();
+        assert!(apply(&service, &Settings::new("not-there".into())).is_err());
+        assert_eq!(service.live.load().tokens.len(), 1);
+        settings.hosts = vec!["seen.example".to_owned()];
+        assert_eq!(apply(&service, &settings).unwrap(), "1 token; new hosts");
+        assert_eq!(service.live.load().hosts, settings.hosts);
+    }
 }
