@@ -127,6 +127,25 @@ const SCREENS: &[Screen] = &[
         ),
     },
     Screen {
+        command: "serve",
+        flags: &[
+            ("listen", ""),
+            ("config", ""),
+            ("tokens", "File of tokens, one per line: read, write or admin, and a secret"),
+            ("tls_cert", "Certificates for HTTPS, in PEM form"),
+            ("tls_key", "The private key of the certificate, in PEM form"),
+            ("backups", ""),
+            ("no_access_log", ""),
+            ("log_format", ""),
+            ("skip_damaged", ""),
+            ("memory", ""),
+            ("max_page", ""),
+        ],
+        examples: Some(
+            "Examples:\n  lookalike serve seen\n  curl -s localhost:8700/v1/pages?store=if_new -H 'Content-Type: application/json' \\\n       -d '{\"url\": \"http://a.org/x\", \"text\": \"The ferry did not sail because of the storm\"}'\n  lookalike serve seen --listen 0.0.0.0:8700 --tokens tokens.txt\n\nAll calls: GET /openapi.json, and docs/service.md. SIGTERM finishes accepted requests, then stops;\nSIGHUP reads tokens, certificates, limits and host names again.",
+        ),
+    },
+    Screen {
         command: "transfer",
         flags: &[
             ("qrels", ""),
@@ -155,6 +174,9 @@ const TOPICS: &[(&str, &str)] = &[
     ("What it reports", "reporting"),
     ("Fingerprints of pages", "fingerprints"),
     ("Columns of the gold standard", "columns"),
+    ("Who may use it", "access"),
+    ("What operators see", "operation"),
+    ("What it may take", "resources"),
     ("Fields of the results; a dot descends into an object", "fields"),
 ];
 /// Flags without a heading.

@@ -9,6 +9,7 @@ pub(crate) use input::{PageInput, PageSchema};
 pub(crate) use response::hex;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -19,10 +20,12 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use crate::body::JsonBody;
-use crate::problem::{Problem, ProblemKind, shutting_down};
+use crate::collections::Collection;
+use crate::health::HEARTBEAT;
+use crate::problem::{Problem, ProblemKind, dropped};
 use crate::request::{PageId, TargetCollection, WriteAccess};
 use crate::{Service, json};
-use lookup::{Lookup, LookupQuery};
+use lookup::{Lookup, LookupQuery, StoreInput};
 use response::{LengthName, PageResponse};
 
 /// Have I seen this page?
@@ -40,7 +43,12 @@ pub(crate) async fn post(
     query: LookupQuery,
     JsonBody(bytes): JsonBody,
 ) -> Result<Response, Problem> {
-    let outcome = Lookup::start(&service, &collection, &bytes, query.store).await.finish().await?;
+    let stall_time = service.limits().stall_time;
+    if query.store != StoreInput::Never {
+        collection.check_writer(stall_time)?;
+    }
+    let lookup = Lookup::start(&service, &collection, &bytes, query.store).await;
+    let outcome = unless_stalled(&collection, stall_time, lookup.finish()).await?;
     collection.count(outcome.verdict);
     Ok(json(StatusCode::OK, &PageResponse::new(outcome, &collection, query.explain)))
 }
@@ -92,14 +100,33 @@ pub(crate) async fn get(
     responses((status = 204, description = "It is gone, and stays gone after a crash"))
 )]
 pub(crate) async fn delete(
+    State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
     _: WriteAccess,
     PageId(id): PageId,
 ) -> Result<Response, Problem> {
+    let stall_time = service.limits().stall_time;
+    collection.check_writer(stall_time)?;
     let (sender, receiver) = oneshot::channel();
     collection.online.delete(&id, move |was_there| drop(sender.send(was_there)))?;
-    let was_there = receiver.await.map_err(|_| shutting_down())??;
+    let deleted = async { Ok(receiver.await.map_err(|_| dropped())??) };
+    let was_there = unless_stalled(&collection, stall_time, deleted).await?;
     if was_there { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_page(&id)) }
+}
+
+/// Waits for work of the thread that stores, as long as that thread is at work.
+pub(crate) async fn unless_stalled<T>(
+    collection: &Collection,
+    stall_time: Duration,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    tokio::pin!(work);
+    loop {
+        if let Ok(done) = tokio::time::timeout(HEARTBEAT, &mut work).await {
+            return done;
+        }
+        collection.check_writer(stall_time)?;
+    }
 }
 
 fn no_page(id: &str) -> Problem {
