@@ -110,7 +110,7 @@ type Route = MethodRouter<Arc<Service>>;
 /// The calls about one collection, by the end of their path.
 fn collection_routes() -> [(&'static str, Route); 8] {
     [
-        ("/pages", routing::post(pages::post)),
+        ("/pages", routing::post(pages::post).get(pages::find).delete(pages::delete_found)),
         ("/pages/batch", routing::post(pages::batch::batch).get(pages::get).delete(pages::delete)),
         ("/pages/{id}", routing::get(pages::get).delete(pages::delete)),
         ("/fingerprints/query", routing::post(search::fingerprints)),

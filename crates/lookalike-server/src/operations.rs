@@ -46,7 +46,13 @@ fn collection_response(collection: &Collection) -> CollectionResponse {
 }
 
 /// All collections
-#[utoipa::path(get, path = "/v1/collections", tag = "operations", responses((status = 200, body = CollectionsResponse)))]
+#[utoipa::path(
+    get,
+    path = "/v1/collections",
+    operation_id = "listCollections",
+    tag = "operations",
+    responses((status = 200, body = CollectionsResponse, description = "The collections, by name"))
+)]
 pub(crate) async fn list(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
     let all = service.collections()?.all();
     let collections = all.values().map(|collection| collection_response(collection)).collect();
@@ -57,9 +63,9 @@ pub(crate) async fn list(State(service): State<Arc<Service>>) -> Result<Response
 #[utoipa::path(
     get,
     path = "/v1/collections/{name}",
+    operation_id = "getCollection",
     tag = "operations",
-    params(CollectionName),
-    responses((status = 200, body = CollectionResponse))
+    responses((status = 200, body = CollectionResponse, description = "The collection"))
 )]
 pub(crate) async fn show(TargetCollection(collection): TargetCollection) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &collection_response(&collection)))
@@ -69,8 +75,8 @@ pub(crate) async fn show(TargetCollection(collection): TargetCollection) -> Resu
 #[utoipa::path(
     put,
     path = "/v1/collections/{name}",
+    operation_id = "createCollection",
     tag = "operations",
-    params(CollectionName),
     request_body(content = CollectionSettings, content_type = "application/json"),
     responses((status = 200, body = CollectionResponse, description = "It existed"), (status = 201, body = CollectionResponse, description = "It was created"))
 )]
@@ -118,7 +124,13 @@ pub(crate) struct StatsResponse {
 }
 
 /// Statistics of a collection
-#[utoipa::path(get, path = "/v1/stats", tag = "operations", responses((status = 200, body = StatsResponse)))]
+#[utoipa::path(
+    get,
+    path = "/v1/stats",
+    operation_id = "getStats",
+    tag = "operations",
+    responses((status = 200, body = StatsResponse, description = "The statistics"))
+)]
 pub(crate) async fn stats(TargetCollection(collection): TargetCollection) -> Result<Response, Problem> {
     let stats = collection.online.stats();
     let mut problems = stats.damaged;
@@ -157,7 +169,13 @@ pub(crate) struct BackupResponse {
 }
 
 /// Writes a consistent copy of a collection into the backup directory
-#[utoipa::path(post, path = "/v1/backup", tag = "operations", responses((status = 201, body = BackupResponse)))]
+#[utoipa::path(
+    post,
+    path = "/v1/backup",
+    operation_id = "makeBackup",
+    tag = "operations",
+    responses((status = 201, body = BackupResponse, description = "The backup"))
+)]
 pub(crate) async fn backup(
     State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
@@ -190,13 +208,25 @@ fn stamp(time: SystemTime) -> String {
 }
 
 /// Whether the process is alive
-#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "isAlive",
+    tag = "operations",
+    responses((status = 200, body = String, content_type = "text/plain", description = "It is"))
+)]
 pub(crate) async fn health() -> &'static str {
     "ok\n"
 }
 
 /// Whether the service is ready for requests
-#[utoipa::path(get, path = "/readyz", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "isReady",
+    tag = "operations",
+    responses((status = 200, body = String, content_type = "text/plain", description = "It is"))
+)]
 pub(crate) async fn ready(State(service): State<Arc<Service>>) -> Result<&'static str, Problem> {
     service.collections()?;
     if service.is_stopping.load(Ordering::Relaxed) {
@@ -206,7 +236,13 @@ pub(crate) async fn ready(State(service): State<Arc<Service>>) -> Result<&'stati
 }
 
 /// Metrics for Prometheus
-#[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "getMetrics",
+    tag = "operations",
+    responses((status = 200, body = String, content_type = "text/plain", description = "In the text format of Prometheus"))
+)]
 pub(crate) async fn metrics(State(service): State<Arc<Service>>) -> Response {
     if let Ok(collections) = service.collections() {
         collections.all().values().for_each(|collection| publish(collection));

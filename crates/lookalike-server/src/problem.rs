@@ -48,7 +48,6 @@ pub(crate) enum ProblemKind {
 }
 
 impl ProblemKind {
-    #[cfg(test)]
     pub(crate) const ALL: [ProblemKind; 18] = [
         Self::BadRequest,
         Self::BadJson,

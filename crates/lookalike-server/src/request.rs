@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
@@ -36,13 +37,8 @@ impl FromRequestParts<Arc<Service>> for TargetCollection {
     }
 }
 
-/// The name of a collection in the path.
-#[derive(IntoParams)]
-#[into_params(names("name"), parameter_in = Path)]
-pub(crate) struct CollectionName(
-    /// The name of the collection: 1 to 64 lower-case letters, digits, - and _
-    pub(crate) String,
-);
+/// The name of a collection in the path; `openapi.rs` describes it.
+pub(crate) struct CollectionName(pub(crate) String);
 
 impl FromRequestParts<Arc<Service>> for CollectionName {
     type Rejection = Problem;
@@ -57,8 +53,19 @@ impl FromRequestParts<Arc<Service>> for CollectionName {
 #[into_params(names("id"), parameter_in = Path)]
 pub(crate) struct PageId(
     /// The id, percent-encoded
+    #[param(min_length = 1)]
     pub(crate) String,
 );
+
+/// The id of a page in the query.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct PageIdQuery {
+    /// The id
+    #[param(min_length = 1)]
+    pub(crate) id: String,
+}
 
 impl FromRequestParts<Arc<Service>> for PageId {
     type Rejection = Problem;

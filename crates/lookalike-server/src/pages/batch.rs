@@ -1,7 +1,7 @@
-//! Many pages in one request: one per line, streamed both ways.
+//! Many pages in one request: one per line, or the elements of an array; streamed both ways.
 //!
-//! One task reads lines and starts a lookup for each ([`read_lines`]); another finishes the lookups in the same order and
-//! writes their lines ([`write_lines`]).
+//! One task reads pages and starts a lookup for each ([`read_items`]); another finishes the lookups in the same order and
+//! writes their responses ([`write_responses`]).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,40 +11,83 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use serde::Serialize;
 use tokio::sync::mpsc;
+use utoipa::ToSchema;
 
 use crate::Service;
-use crate::body::{BodyReader, check_type};
+use crate::body::BodyReader;
 use crate::collections::Collection;
 use crate::middleware::Permit;
+use crate::pages::PageInput;
+use crate::pages::items::{BatchForm, Items};
 use crate::pages::lookup::{Lookup, LookupQuery, StoreInput};
 use crate::pages::response::PageResponse;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::TargetCollection;
-use crate::settings::Limits;
 use crate::to_json;
 
 /// Bytes of responses that wait for a client that does not read them.
 const MOST_WAITING_BYTES: usize = 64 << 20;
 /// Lookups that are started and not finished, at most.
 const MOST_STARTED: usize = 256;
-const NDJSON: [&str; 4] =
-    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
-/// The same for many pages: one JSON object per line, and one response per line in the same order, streamed both ways. A
-/// line that cannot be used is answered with a problem; the others are not affected.
+/// A problem with one page of a batch
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ItemProblem {
+    /// The line, counted from 1
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    line: Option<usize>,
+    /// The element of the array, counted from 0
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    index: Option<usize>,
+    #[serde(flatten)]
+    problem: Problem,
+}
+
+/// What a batch answers to one page
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum BatchItem {
+    Page(Box<PageResponse>),
+    Problem(ItemProblem),
+}
+
+impl BatchItem {
+    fn problem(form: BatchForm, number: usize, problem: Problem) -> BatchItem {
+        let (line, index) = match form {
+            BatchForm::Lines => (Some(number + 1), None),
+            BatchForm::Array => (None, Some(number)),
+        };
+        BatchItem::Problem(ItemProblem { line, index, problem })
+    }
+}
+
+/// Have I seen these pages?
+///
+/// One JSON object per line, and one response per line in the same order; or an array of pages, and an array of responses.
+/// Both are streamed both ways. A page that cannot be used is answered with a problem in its place; the others are not
+/// affected.
 #[utoipa::path(
     post,
     path = "/v1/pages/batch",
+    operation_id = "batch",
     tag = "pages",
     params(LookupQuery),
-    request_body(content = String, content_type = "application/x-ndjson"),
-    responses((status = 200, body = String, content_type = "application/x-ndjson"))
+    request_body(content(
+        (Vec<PageInput<'static>> = "application/json"),
+        (String = "application/x-ndjson"),
+    )),
+    responses((status = 200, description = "One response per page, in the order of the pages", content(
+        (Vec<BatchItem> = "application/json"),
+        (String = "application/x-ndjson"),
+    )))
 )]
 pub(crate) async fn batch(
     State(service): State<Arc<Service>>,
@@ -54,49 +97,53 @@ pub(crate) async fn batch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    check_type(&headers, &NDJSON)?;
-    let body = BodyReader::new(&headers, body, service.settings.limits.body_bytes)?;
-    // Lines are held for clients that send everything before they read: the channel has no limit, their bytes have one.
-    let (out, lines) = mpsc::unbounded_channel::<Bytes>();
+    let form = BatchForm::of(&headers)?;
+    let limits = service.settings.limits;
+    let items = Items::open(form, BodyReader::new(&headers, body, limits.body_bytes)?, limits).await?;
+    // Responses are held for clients that send everything before they read: the channel has no limit, their bytes have one.
+    let (out, responses) = mpsc::unbounded_channel::<Bytes>();
     let waiting_bytes = Arc::new(AtomicUsize::new(0));
     let (started, to_finish) = mpsc::channel::<(usize, Lookup)>(MOST_STARTED);
-    tokio::spawn(read_lines(service, Arc::clone(&collection), body, query.store, started));
-    tokio::spawn(write_lines(collection, to_finish, query.explain, out, Arc::clone(&waiting_bytes)));
-    // The permit is held until the last line is sent.
-    let frames = stream::unfold((lines, waiting_bytes, permit), |(mut lines, waiting_bytes, permit)| async move {
-        let line = lines.recv().await?;
-        waiting_bytes.fetch_sub(line.len(), Ordering::Relaxed);
-        Some((Ok::<_, Infallible>(Frame::data(line)), (lines, waiting_bytes, permit)))
-    });
+    tokio::spawn(read_items(service, Arc::clone(&collection), form, items, query.store, started));
+    let writer = ResponseWriter { form, is_explained: query.explain, out, waiting_bytes: Arc::clone(&waiting_bytes) };
+    tokio::spawn(writer.write_responses(collection, to_finish));
+    // The permit is held until the last response is sent.
+    let frames =
+        stream::unfold((responses, waiting_bytes, permit), |(mut responses, waiting_bytes, permit)| async move {
+            let part = responses.recv().await?;
+            waiting_bytes.fetch_sub(part.len(), Ordering::Relaxed);
+            Some((Ok::<_, Infallible>(Frame::data(part)), (responses, waiting_bytes, permit)))
+        });
     let mut response = Response::new(Body::new(StreamBody::new(frames)));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON[0]));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
     Ok(response)
 }
 
-/// Cuts a body into lines and starts a lookup for each; says what is wrong if it cannot go on.
-async fn read_lines(
+/// Starts a lookup for each page of a body; says what is wrong if it cannot go on.
+async fn read_items(
     service: Arc<Service>,
     collection: Arc<Collection>,
-    body: BodyReader,
+    form: BatchForm,
+    mut items: Items,
     store: StoreInput,
     started: mpsc::Sender<(usize, Lookup)>,
 ) {
-    let limits = service.settings.limits;
-    let mut lines = Lines::new(body, limits);
-    let mut number = 0;
-    loop {
-        let next = match lines.next().await {
-            Ok(Some(_)) if number == limits.batch_lines => {
-                let reason = format!("a batch has at most {} lines; the rest is not read", limits.batch_lines);
+    let most = service.settings.limits.batch_lines;
+    for number in 0.. {
+        let next = match items.next().await {
+            Ok(Some(_)) if number == most => {
+                let reason = format!("a batch has at most {most} {}s; the rest is not read", form.item());
                 Err(ProblemKind::TooLarge.with(reason))
             }
             next => next,
         };
-        number += 1;
         let (lookup, is_last) = match next {
             Ok(None) => return,
-            Ok(Some(line)) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(Some(line)) => (Lookup::start(&service, &collection, &line, store).await, false),
+            Ok(Some(item)) if item.iter().all(u8::is_ascii_whitespace) => match form {
+                BatchForm::Lines => continue,
+                BatchForm::Array => (Lookup::Done(Err(ProblemKind::BadJson.with("there is no page here"))), false),
+            },
+            Ok(Some(item)) => (Lookup::start(&service, &collection, &item, store).await, false),
             Err(problem) => (Lookup::Done(Err(problem)), true),
         };
         // Nobody receives it if the client is gone.
@@ -106,85 +153,57 @@ async fn read_lines(
     }
 }
 
-/// The lines of a body that arrives in parts.
-struct Lines {
-    body: BodyReader,
-    limits: Limits,
-    /// What has arrived behind the current line.
-    part: Bytes,
-    /// The current line, as far as it has arrived.
-    line: Vec<u8>,
-    is_ended: bool,
-}
-
-impl Lines {
-    fn new(body: BodyReader, limits: Limits) -> Lines {
-        Lines { body, limits, part: Bytes::new(), line: Vec::new(), is_ended: false }
-    }
-
-    /// The next line without its end; nothing after the last one.
-    async fn next(&mut self) -> Result<Option<Vec<u8>>, Problem> {
-        loop {
-            let end = self.part.iter().position(|&byte| byte == b'\n');
-            let rest = self.part.split_to(end.unwrap_or(self.part.len()));
-            self.line.extend_from_slice(&rest);
-            let limit = self.limits.body_bytes;
-            if self.line.len() > limit {
-                let reason = format!("a line is longer than {limit} bytes; the rest is not read");
-                return Err(ProblemKind::TooLarge.with(reason));
-            }
-            if end.is_some() {
-                self.part.advance(1);
-                return Ok(Some(std::mem::take(&mut self.line)));
-            }
-            if self.is_ended {
-                return Ok(Some(std::mem::take(&mut self.line)).filter(|line| !line.is_empty()));
-            }
-            let part = tokio::time::timeout(self.limits.request_time, self.body.next()).await;
-            let part =
-                part.map_err(|_| ProblemKind::Timeout.with("the next part of the batch did not arrive in time"))?;
-            match part? {
-                Some(part) => self.part = part,
-                None => self.is_ended = true,
-            }
-        }
-    }
-}
-
-/// A problem with a line of a batch.
-#[derive(Serialize)]
-struct LineProblem {
-    line: usize,
-    #[serde(flatten)]
-    problem: Problem,
-}
-
-/// Finishes lookups and writes a line for each.
-async fn write_lines(
-    collection: Arc<Collection>,
-    mut to_finish: mpsc::Receiver<(usize, Lookup)>,
+/// Writes the responses of a batch.
+struct ResponseWriter {
+    form: BatchForm,
     is_explained: bool,
     out: mpsc::UnboundedSender<Bytes>,
     waiting_bytes: Arc<AtomicUsize>,
-) {
-    while let Some((line, lookup)) = to_finish.recv().await {
-        let finished = lookup.finish().await;
-        let is_over = waiting_bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES;
-        let mut written = match finished {
-            _ if is_over => {
-                let reason = "too many responses wait to be read; the rest of the batch is not answered";
-                to_json(&LineProblem { line, problem: ProblemKind::TooLarge.with(reason) })
-            }
-            Ok(outcome) => {
-                collection.count(outcome.verdict);
-                to_json(&PageResponse::new(outcome, &collection, is_explained))
-            }
-            Err(problem) => to_json(&LineProblem { line, problem }),
+}
+
+impl ResponseWriter {
+    /// Finishes lookups and writes a response for each.
+    async fn write_responses(self, collection: Arc<Collection>, mut to_finish: mpsc::Receiver<(usize, Lookup)>) {
+        let mut before: &[u8] = match self.form {
+            BatchForm::Lines => b"",
+            BatchForm::Array => b"[",
         };
-        written.push(b'\n');
-        waiting_bytes.fetch_add(written.len(), Ordering::Relaxed);
-        if out.send(written.into()).is_err() || is_over {
-            return;
+        while let Some((number, lookup)) = to_finish.recv().await {
+            let finished = lookup.finish().await;
+            let is_over = self.waiting_bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES;
+            let item = match finished {
+                _ if is_over => {
+                    let reason = "too many responses wait to be read; the rest of the batch is not answered";
+                    BatchItem::problem(self.form, number, ProblemKind::TooLarge.with(reason))
+                }
+                Ok(outcome) => {
+                    collection.count(outcome.verdict);
+                    BatchItem::Page(Box::new(PageResponse::new(outcome, &collection, self.is_explained)))
+                }
+                Err(problem) => BatchItem::problem(self.form, number, problem),
+            };
+            let mut written = before.to_vec();
+            written.extend(to_json(&item));
+            match self.form {
+                BatchForm::Lines => written.push(b'\n'),
+                BatchForm::Array => before = b",\n",
+            }
+            if !self.send(written) {
+                return;
+            }
+            if is_over {
+                break;
+            }
         }
+        if self.form == BatchForm::Array {
+            let is_empty = before == b"[";
+            self.send(if is_empty { b"[]\n".to_vec() } else { b"]\n".to_vec() });
+        }
+    }
+
+    /// Says whether somebody still listens.
+    fn send(&self, written: Vec<u8>) -> bool {
+        self.waiting_bytes.fetch_add(written.len(), Ordering::Relaxed);
+        self.out.send(written.into()).is_ok()
     }
 }

@@ -4,17 +4,17 @@ use std::borrow::Cow;
 
 use lookalike::{Body, Markup, RawPage};
 use serde::Deserialize;
-use utoipa::openapi::schema::{AllOfBuilder, OneOfBuilder, SchemaType};
-use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemKind};
 
 /// Longest id or URL, in bytes.
 const MOST_NAME_BYTES: usize = 2048;
 
-/// A page: either `html` or `text`
+/// A page, with exactly one of `html` and `text`
+// One plain object, since generators make little of an alternative between fields.
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = Page)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageInput<'a> {
     /// Its name; the URL if there is none
@@ -67,25 +67,4 @@ fn check_name(name: &str, value: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(ProblemKind::BadField.with(format!("{name} must be 1 to {MOST_NAME_BYTES} bytes without control characters")))
-}
-
-/// [`PageInput`] as the description has it: with exactly one of `html` and `text`.
-pub(crate) struct PageSchema;
-
-impl PartialSchema for PageSchema {
-    fn schema() -> RefOr<Schema> {
-        let has = |name: &str| {
-            let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
-            ObjectBuilder::new().property(name, text).required(name)
-        };
-        let either = OneOfBuilder::new().item(has("html")).item(has("text"));
-        let description = Some("A page: either html or text");
-        AllOfBuilder::new().description(description).item(PageInput::schema()).item(either).into()
-    }
-}
-
-impl ToSchema for PageSchema {
-    fn name() -> Cow<'static, str> {
-        Cow::Borrowed("Page")
-    }
 }

@@ -21,6 +21,7 @@ const LARGE_BYTES: usize = 256 << 10;
 /// Whether a page is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = Store)]
 pub(crate) enum StoreInput {
     /// It is only looked up.
     #[default]
@@ -36,7 +37,6 @@ pub(crate) enum StoreInput {
 #[into_params(parameter_in = Query)]
 pub(crate) struct LookupQuery {
     /// Whether the page is stored
-    #[param(inline)]
     pub(super) store: StoreInput,
     /// Whether the response explains the verdict
     pub(super) explain: bool,

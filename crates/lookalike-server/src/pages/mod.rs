@@ -2,10 +2,12 @@
 
 pub(crate) mod batch;
 mod input;
+mod items;
 mod lookup;
 mod response;
 
-pub(crate) use input::{PageInput, PageSchema};
+pub(crate) use input::PageInput;
+pub(crate) use lookup::StoreInput;
 pub(crate) use response::hex;
 
 use std::sync::Arc;
@@ -19,8 +21,9 @@ use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
 use crate::body::JsonBody;
+use crate::collections::Collection;
 use crate::problem::{Problem, ProblemKind, shutting_down};
-use crate::request::{PageId, TargetCollection, WriteAccess};
+use crate::request::{PageId, PageIdQuery, Query, TargetCollection, WriteAccess};
 use crate::{Service, json};
 use lookup::{Lookup, LookupQuery};
 use response::{LengthName, PageResponse};
@@ -29,10 +32,11 @@ use response::{LengthName, PageResponse};
 #[utoipa::path(
     post,
     path = "/v1/pages",
+    operation_id = "checkPage",
     tag = "pages",
     params(LookupQuery),
-    request_body(content = PageSchema, content_type = "application/json"),
-    responses((status = 200, body = PageResponse))
+    request_body(content = PageInput<'static>, content_type = "application/json"),
+    responses((status = 200, body = PageResponse, description = "What is known about the page"))
 )]
 pub(crate) async fn post(
     State(service): State<Arc<Service>>,
@@ -60,11 +64,38 @@ pub(crate) struct StoredPageResponse {
 }
 
 /// What is stored about a page
-#[utoipa::path(get, path = "/v1/pages/{id}", tag = "pages", params(PageId), responses((status = 200, body = StoredPageResponse)))]
+#[utoipa::path(
+    get,
+    path = "/v1/pages/{id}",
+    operation_id = "getPage",
+    tag = "pages",
+    params(PageId),
+    responses((status = 200, body = StoredPageResponse, description = "The page"))
+)]
 pub(crate) async fn get(
     TargetCollection(collection): TargetCollection,
     PageId(id): PageId,
 ) -> Result<Response, Problem> {
+    show(&collection, id)
+}
+
+/// What is stored about a page, with its id in the query: for ids that are URLs
+#[utoipa::path(
+    get,
+    path = "/v1/pages",
+    operation_id = "findPages",
+    tag = "pages",
+    params(PageIdQuery),
+    responses((status = 200, body = StoredPageResponse, description = "The page"))
+)]
+pub(crate) async fn find(
+    TargetCollection(collection): TargetCollection,
+    Query(query): Query<PageIdQuery>,
+) -> Result<Response, Problem> {
+    show(&collection, query.id)
+}
+
+fn show(collection: &Collection, id: String) -> Result<Response, Problem> {
     let Some(page) = collection.online.get(&id)? else { return Err(no_page(&id)) };
     let length = match page.fingerprint {
         None => PageLength::Empty,
@@ -87,6 +118,7 @@ pub(crate) async fn get(
 #[utoipa::path(
     delete,
     path = "/v1/pages/{id}",
+    operation_id = "deletePage",
     tag = "pages",
     params(PageId),
     responses((status = 204, description = "It is gone, and stays gone after a crash"))
@@ -96,10 +128,31 @@ pub(crate) async fn delete(
     _: WriteAccess,
     PageId(id): PageId,
 ) -> Result<Response, Problem> {
+    remove(&collection, &id).await
+}
+
+/// Removes a page, with its id in the query: for ids that are URLs
+#[utoipa::path(
+    delete,
+    path = "/v1/pages",
+    operation_id = "deletePages",
+    tag = "pages",
+    params(PageIdQuery),
+    responses((status = 204, description = "It is gone, and stays gone after a crash"))
+)]
+pub(crate) async fn delete_found(
+    TargetCollection(collection): TargetCollection,
+    _: WriteAccess,
+    Query(query): Query<PageIdQuery>,
+) -> Result<Response, Problem> {
+    remove(&collection, &query.id).await
+}
+
+async fn remove(collection: &Collection, id: &str) -> Result<Response, Problem> {
     let (sender, receiver) = oneshot::channel();
-    collection.online.delete(&id, move |was_there| drop(sender.send(was_there)))?;
+    collection.online.delete(id, move |was_there| drop(sender.send(was_there)))?;
     let was_there = receiver.await.map_err(|_| shutting_down())??;
-    if was_there { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_page(&id)) }
+    if was_there { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_page(id)) }
 }
 
 fn no_page(id: &str) -> Problem {
