@@ -1,9 +1,10 @@
-//! Bodies of requests: read, decompressed and parsed, within limits.
+//! Bodies of requests: read within their limits, and parsed.
 
 use std::fmt;
-use std::io::{self, Write};
 use std::marker::PhantomData;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
 use axum::extract::{FromRequest, Request};
@@ -15,28 +16,14 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 
 use crate::Service;
+use crate::admission::Admission;
+use crate::budget::Reservation;
+use crate::decode::Decoder;
+use crate::limits::Limits;
 use crate::problem::{Problem, ProblemKind};
 
-/// How a body is compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum ContentEncoding {
-    Identity,
-    Gzip,
-    Zstd,
-}
-
-impl ContentEncoding {
-    fn of(headers: &HeaderMap) -> Result<ContentEncoding, Problem> {
-        let Some(value) = headers.get(header::CONTENT_ENCODING) else { return Ok(ContentEncoding::Identity) };
-        // What is not ASCII is not supported either.
-        match value.to_str().unwrap_or("?").trim().to_ascii_lowercase().as_str() {
-            "" | "identity" => Ok(ContentEncoding::Identity),
-            "gzip" | "x-gzip" => Ok(ContentEncoding::Gzip),
-            "zstd" => Ok(ContentEncoding::Zstd),
-            _ => Err(ProblemKind::UnsupportedMedia.with("Content-Encoding must be gzip, zstd or identity")),
-        }
-    }
-}
+/// Time over which the rate of a body is judged that is not a batch.
+const RATE_TIME: Duration = Duration::from_secs(10);
 
 /// Refuses bodies of a type other than those named.
 pub(crate) fn check_type(headers: &HeaderMap, wanted: &[&str]) -> Result<(), Problem> {
@@ -48,77 +35,51 @@ pub(crate) fn check_type(headers: &HeaderMap, wanted: &[&str]) -> Result<(), Pro
     Err(ProblemKind::UnsupportedMedia.with(format!("send the header Content-Type: {}", wanted[0])))
 }
 
-/// Decompressed bytes, up to a limit.
-struct LimitedBuffer {
-    bytes: Vec<u8>,
-    limit: usize,
+/// How fast a client must send.
+struct Pace {
+    bytes_per_second: usize,
+    /// Time over which the rate is judged.
+    window: Duration,
+    /// How long the client was waited for in this window, and what came.
+    waited: Duration,
+    received: usize,
+    /// Lines that the client has sent and has no response to: it may be waiting for that.
+    unanswered: Arc<AtomicUsize>,
 }
 
-impl Write for LimitedBuffer {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        if self.bytes.len() + bytes.len() > self.limit {
-            return Err(io::ErrorKind::FileTooLarge.into());
-        }
-        self.bytes.extend_from_slice(bytes);
-        Ok(bytes.len())
+impl Pace {
+    fn new(limits: &Limits, window: Duration, unanswered: Arc<AtomicUsize>) -> Pace {
+        Pace { bytes_per_second: limits.least_rate, window, waited: Duration::ZERO, received: 0, unanswered }
     }
 
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
-/// Decompresses a body part by part.
-enum Decoder {
-    Identity,
-    Gzip(Box<flate2::write::MultiGzDecoder<LimitedBuffer>>),
-    Zstd(Box<zstd::stream::write::Decoder<'static, LimitedBuffer>>),
-}
-
-impl Decoder {
-    fn new(encoding: ContentEncoding, limit: usize) -> Result<Decoder, Problem> {
-        let out = LimitedBuffer { bytes: Vec::new(), limit };
-        Ok(match encoding {
-            ContentEncoding::Identity => Decoder::Identity,
-            ContentEncoding::Gzip => Decoder::Gzip(Box::new(flate2::write::MultiGzDecoder::new(out))),
-            ContentEncoding::Zstd => {
-                Decoder::Zstd(Box::new(zstd::stream::write::Decoder::new(out).map_err(|error| undecodable(&error))?))
+    /// Waits for the next part, or says that the client is too slow.
+    async fn keep<T>(
+        &mut self,
+        mut next: impl Future<Output = T> + Unpin,
+        size: impl Fn(&T) -> usize,
+    ) -> Result<T, Problem> {
+        loop {
+            let start = Instant::now();
+            let arrived = tokio::time::timeout(self.window.saturating_sub(self.waited), &mut next).await;
+            self.waited += start.elapsed();
+            self.received += arrived.as_ref().map_or(0, &size);
+            if self.waited >= self.window {
+                let wanted = self.window.as_secs_f64() * self.bytes_per_second as f64;
+                let is_excused = self.unanswered.load(Ordering::Relaxed) > 0;
+                if !is_excused && (self.received == 0 || (self.received as f64) < wanted) {
+                    return Err(ProblemKind::Timeout.with(format!(
+                        "{} bytes of the body arrived in {} seconds; at least {} bytes per second must (limits.least_rate)",
+                        self.received,
+                        self.window.as_secs(),
+                        self.bytes_per_second
+                    )));
+                }
+                (self.waited, self.received) = (Duration::ZERO, 0);
             }
-        })
-    }
-
-    fn decode(&mut self, bytes: Bytes) -> Result<Bytes, Problem> {
-        let decoded = match self {
-            Decoder::Identity => return Ok(bytes),
-            Decoder::Gzip(decoder) => write_through(&mut **decoder, &bytes).map(|()| decoder.get_mut()),
-            Decoder::Zstd(decoder) => write_through(&mut **decoder, &bytes).map(|()| decoder.get_mut()),
-        };
-        let decoded = decoded.map_err(|error| undecodable(&error))?;
-        Ok(std::mem::take(&mut decoded.bytes).into())
-    }
-
-    /// Whether the end is where it should be.
-    fn finish(&mut self) -> Result<(), Problem> {
-        match self {
-            Decoder::Identity => Ok(()),
-            Decoder::Gzip(decoder) => decoder.try_finish(),
-            Decoder::Zstd(decoder) => decoder.do_finish(),
+            if let Ok(arrived) = arrived {
+                return Ok(arrived);
+            }
         }
-        .map_err(|error| undecodable(&error))
-    }
-}
-
-fn write_through(decoder: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
-    decoder.write_all(bytes)?;
-    decoder.flush()
-}
-
-fn undecodable(error: &io::Error) -> Problem {
-    match error.kind() {
-        io::ErrorKind::FileTooLarge => {
-            ProblemKind::TooLarge.with("the decompressed body is larger than this service accepts")
-        }
-        _ => ProblemKind::BadRequest.with(format!("the body cannot be decompressed: {error}")),
     }
 }
 
@@ -126,24 +87,50 @@ fn undecodable(error: &io::Error) -> Problem {
 pub(crate) struct BodyReader {
     body: Body,
     decoder: Decoder,
+    pace: Pace,
+    /// For the part that was last returned.
+    part_memory: Reservation,
 }
 
 impl BodyReader {
-    /// `limit` is for one part when it is decompressed.
-    pub(crate) fn new(headers: &HeaderMap, body: Body, limit: usize) -> Result<BodyReader, Problem> {
-        Ok(BodyReader { body, decoder: Decoder::new(ContentEncoding::of(headers)?, limit)? })
+    /// A whole body.
+    fn new(service: &Service, headers: &HeaderMap, body: Body) -> Result<BodyReader, Problem> {
+        let limits = service.limits();
+        let window = RATE_TIME.min(limits.request_time);
+        BodyReader::with_pace(service, headers, body, Pace::new(&limits, window, Arc::default()))
     }
 
-    /// The next part; none at the end.
+    /// The body of a batch, which has all the time it needs while lines are `unanswered`.
+    pub(crate) fn of_batch(
+        service: &Service,
+        headers: &HeaderMap,
+        body: Body,
+        unanswered: Arc<AtomicUsize>,
+    ) -> Result<BodyReader, Problem> {
+        let limits = service.limits();
+        BodyReader::with_pace(service, headers, body, Pace::new(&limits, limits.request_time, unanswered))
+    }
+
+    fn with_pace(service: &Service, headers: &HeaderMap, body: Body, pace: Pace) -> Result<BodyReader, Problem> {
+        let decoder = Decoder::new(headers, service.limits().body_bytes, &service.memory)?;
+        Ok(BodyReader { body, decoder, pace, part_memory: service.memory.reservation() })
+    }
+
+    /// The next part; none at the end. The part before it counts as gone.
     pub(crate) async fn next(&mut self) -> Result<Option<Bytes>, Problem> {
         loop {
-            let Some(frame) = self.body.frame().await else {
+            let size = |frame: &Option<Result<hyper::body::Frame<Bytes>, _>>| {
+                frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref().map(Bytes::len)).unwrap_or(0)
+            };
+            let Some(frame) = self.pace.keep(self.body.frame(), size).await? else {
                 self.decoder.finish()?;
                 return Ok(None);
             };
             let frame = frame.map_err(|error| ProblemKind::BadRequest.with(format!("the body broke off: {error}")))?;
             if let Ok(bytes) = frame.into_data() {
-                return self.decoder.decode(bytes).map(Some);
+                let (part, memory) = self.decoder.decode(bytes)?;
+                self.part_memory = memory;
+                return Ok(Some(part));
             }
         }
     }
@@ -165,33 +152,43 @@ fn most_drained(limit: usize) -> usize {
     limit.saturating_mul(8)
 }
 
-/// A whole body of at most `limit` bytes.
-async fn read_to_end(headers: &HeaderMap, body: Body, limit: usize) -> Result<Bytes, Problem> {
+/// A whole body, and the memory that it takes.
+async fn read_to_end(service: &Service, headers: &HeaderMap, body: Body) -> Result<(Bytes, Reservation), Problem> {
+    let limit = service.limits().body_bytes;
     let too_large = || ProblemKind::TooLarge.with(format!("the body is larger than the limit of {limit} bytes"));
     let length = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
-    let mut reader = BodyReader::new(headers, body, limit)?;
+    let mut reader = BodyReader::new(service, headers, body)?;
     if let Some(length) = length.filter(|length| *length > limit) {
         if length <= most_drained(limit) {
             reader.drain(limit).await;
         }
         return Err(too_large());
     }
-    let Some(first) = reader.next().await? else { return Ok(Bytes::new()) };
+    let mut memory = service.memory.reservation();
+    let Some(first) = reader.next().await? else { return Ok((Bytes::new(), memory)) };
+    memory.grow_to(first.len())?;
     let Some(second) = reader.next().await? else {
-        return if first.len() > limit { Err(too_large()) } else { Ok(first) };
+        return if first.len() > limit { Err(too_large()) } else { Ok((first, memory)) };
     };
-    let mut all = Vec::with_capacity(length.unwrap_or(0).max(first.len() + second.len()));
-    all.extend_from_slice(&first);
+    let mut all = first.to_vec();
     let mut next = Some(second);
     while let Some(part) = next {
         if all.len() + part.len() > limit {
             reader.drain(limit).await;
             return Err(too_large());
         }
+        // What the client announces is not held for it: it may never send it.
+        if all.capacity() < all.len() + part.len() {
+            let wanted = (all.capacity() * 2)
+                .max(all.len() + part.len())
+                .min(length.unwrap_or(limit).max(all.len() + part.len()));
+            memory.grow_to(wanted)?;
+            all.reserve_exact(wanted - all.len());
+        }
         all.extend_from_slice(&part);
         next = reader.next().await?;
     }
-    Ok(all.into())
+    Ok((all.into(), memory))
 }
 
 /// An object of this shape. Without this, serde would also take a list of the values of its fields.
@@ -225,7 +222,7 @@ pub(crate) fn parse<'a, T: Deserialize<'a>>(bytes: &'a [u8]) -> Result<T, Proble
     parsed.map(|object| object.0).map_err(|cause| ProblemKind::BadJson.with(cause.to_string()))
 }
 
-/// The body of a request that is JSON; [`parse`] reads it.
+/// The body of a request that is JSON; [`parse`] reads it. Only when it has arrived, the request counts as one that is worked on.
 pub(crate) struct JsonBody(pub(crate) Bytes);
 
 impl FromRequest<Arc<Service>> for JsonBody {
@@ -234,6 +231,11 @@ impl FromRequest<Arc<Service>> for JsonBody {
     async fn from_request(request: Request, service: &Arc<Service>) -> Result<JsonBody, Problem> {
         let (parts, body) = request.into_parts();
         check_type(&parts.headers, &["application/json"])?;
-        read_to_end(&parts.headers, body, service.settings.limits.body_bytes).await.map(JsonBody)
+        let (bytes, memory) = read_to_end(service, &parts.headers, body).await?;
+        if let Some(admission) = parts.extensions.get::<Arc<Admission>>() {
+            admission.begin(service)?;
+            admission.hold(memory);
+        }
+        Ok(JsonBody(bytes))
     }
 }

@@ -1,10 +1,14 @@
 //! The indexes of a service: `default` in the directory itself, the others under `collections/`.
+//!
+//! Each open collection has threads, files and memory of its own, so only so many are open at once: others are opened when
+//! they are asked for, and closed when nobody has asked for a while, or for another to be opened.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::{Duration, Instant};
 
-use arc_swap::ArcSwap;
 use lookalike::config::{FingerprintConfig, Scope, language};
 use lookalike::index::{COLLECTIONS, FingerprintOrigin, IndexConfig};
 use lookalike::online::{OnlineOptions, PageVerdict};
@@ -13,15 +17,18 @@ use metrics::Counter;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::problem::{Problem, ProblemKind};
+use crate::problem::{Problem, ProblemKind, internal};
 use crate::settings::Settings;
 
 /// The collection that paths without a name are about.
 pub(crate) const DEFAULT: &str = "default";
 /// The default of `min_tokens`, the same as that of `lookalike index build`.
 const MIN_TOKENS: u32 = 5;
-/// Each collection has threads and files of its own.
-const MOST_COLLECTIONS: usize = 256;
+/// How often a collection is tried to be opened while all others are in use, and how long to wait in between.
+const OPENING_TRIES: u32 = 20;
+const OPENING_PAUSE: Duration = Duration::from_millis(25);
+/// Collections of a service, open or not.
+const MOST_COLLECTIONS: usize = 4096;
 
 /// How the pages of a collection are read and compared. The defaults are those of `lookalike index build`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
@@ -141,17 +148,31 @@ impl CollectionSettings {
 /// One collection.
 pub(crate) struct Collection {
     pub(crate) name: String,
+    pub(crate) place: PathBuf,
     pub(crate) online: Online,
+    opened: Instant,
+    /// When it was last asked for, in milliseconds since it was opened.
+    used: AtomicU64,
     /// Pages that were looked up, by verdict: new, near, exact.
     lookups: [Counter; 3],
 }
 
 impl Collection {
-    fn new(name: &str, online: Online) -> Collection {
+    fn new(name: &str, place: PathBuf, online: Online) -> Collection {
         let lookups = ["new", "near", "exact"].map(
             |verdict| metrics::counter!("lookalike_pages_total", "collection" => name.to_owned(), "verdict" => verdict),
         );
-        Collection { name: name.to_owned(), online, lookups }
+        Collection { name: name.to_owned(), place, online, opened: Instant::now(), used: AtomicU64::new(0), lookups }
+    }
+
+    fn touch(&self) {
+        let now = u64::try_from(self.opened.elapsed().as_millis()).expect("less than a million years");
+        self.used.store(now, Ordering::Relaxed);
+    }
+
+    /// How long nobody has asked for it.
+    fn idle_time(&self) -> Duration {
+        self.opened.elapsed().saturating_sub(Duration::from_millis(self.used.load(Ordering::Relaxed)))
     }
 
     /// Counts a page that was looked up.
@@ -173,9 +194,30 @@ impl Collection {
 pub(crate) struct Collections {
     directory: PathBuf,
     options: OnlineOptions,
-    open: ArcSwap<BTreeMap<String, Arc<Collection>>>,
-    /// Held while a collection is created.
-    creating: Mutex<()>,
+    /// By name; what exists and is not open has what was known of it when it was closed.
+    known: RwLock<BTreeMap<String, State>>,
+    most_open: AtomicUsize,
+    /// Held while a collection is created, opened or closed.
+    changing: Arc<tokio::sync::Mutex<()>>,
+}
+
+/// A collection that exists.
+#[derive(Clone)]
+enum State {
+    Open(Arc<Collection>),
+    Closed(Arc<ClosedCollection>),
+}
+
+/// What is known of a collection that is not open.
+pub(crate) struct ClosedCollection {
+    pub(crate) config: IndexConfig,
+    pub(crate) rows: u64,
+}
+
+/// A collection as lists show it.
+pub(crate) enum Listed {
+    Open(Arc<Collection>),
+    Closed(String, Arc<ClosedCollection>),
 }
 
 /// Names are used in paths: only letters, digits, - and _ are allowed.
@@ -208,25 +250,29 @@ fn existing(directory: &Path) -> Result<Vec<String>> {
 }
 
 impl Collections {
-    /// Opens the collections that exist and creates those that the settings ask for.
-    pub(crate) fn open(settings: &Settings) -> Result<Collections> {
-        let collections = Collections {
+    /// Opens the collections that exist, one after the other so that damage is found, and creates those that the settings ask
+    /// for. As many stay open as may be.
+    pub(crate) fn open_all(settings: &Settings) -> Result<Arc<Collections>> {
+        let collections = Arc::new(Collections {
             directory: settings.directory.clone(),
             options: OnlineOptions {
                 skip_damaged: settings.skip_damaged,
                 memory_bytes: settings.memory_bytes,
                 memory_rows: settings.memory_rows,
             },
-            open: ArcSwap::default(),
-            creating: Mutex::default(),
-        };
+            known: RwLock::default(),
+            most_open: settings.limits.open_collections.into(),
+            changing: Arc::default(),
+        });
         let mut wanted = settings.collections.clone();
-        wanted.entry(DEFAULT.to_owned()).or_default();
         for name in existing(&settings.directory.join(COLLECTIONS))? {
             wanted.entry(name).or_default();
         }
-        for (name, wanted) in &wanted {
-            collections.create(name, wanted).map_err(|error| match error {
+        let of_default = wanted.remove(DEFAULT).unwrap_or_default();
+        // The last one to be opened stays open.
+        let others = wanted.iter().map(|(name, wanted)| (name.as_str(), wanted));
+        for (name, wanted) in others.chain([(DEFAULT, &of_default)]) {
+            collections.create_now(name, wanted).map_err(|error| match error {
                 Error::InvalidSetting { .. } | Error::Conflict { .. } => {
                     // These settings have no flags.
                     Error::bad_input(&collections.place(name), error.message(str::to_owned))
@@ -241,18 +287,48 @@ impl Collections {
         if name == DEFAULT { self.directory.clone() } else { self.directory.join(COLLECTIONS).join(name) }
     }
 
+    fn state(&self, name: &str) -> Option<State> {
+        self.known.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+    }
+
+    fn set_state(&self, name: &str, state: State) {
+        self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), state);
+    }
+
+    /// How many collections may be open at once from now on.
+    pub(crate) fn set_most_open(&self, most: usize) {
+        self.most_open.store(most, Ordering::Relaxed);
+    }
+
     /// Opens a collection, which is created if it does not exist; returns whether it existed.
-    pub(crate) fn create(&self, name: &str, wanted: &CollectionSettings) -> Result<(Arc<Collection>, bool)> {
+    pub(crate) async fn create(
+        self: &Arc<Collections>,
+        name: &str,
+        wanted: &CollectionSettings,
+    ) -> std::result::Result<(Arc<Collection>, bool), Problem> {
+        let changing = Arc::clone(&self.changing).lock_owned().await;
+        let (collections, name, wanted) = (Arc::clone(self), name.to_owned(), wanted.clone());
+        // It goes on in its thread if the client disconnects.
+        let created = tokio::task::spawn_blocking(move || {
+            let _changing = changing;
+            collections.create_now(&name, &wanted)
+        });
+        Ok(created.await.map_err(|_| internal())??)
+    }
+
+    /// The same by a thread that may take its time.
+    fn create_now(&self, name: &str, wanted: &CollectionSettings) -> Result<(Arc<Collection>, bool)> {
         check_name(name)?;
-        let _creating = self.creating.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(existing) = self.open.load().get(name) {
+        let state = self.state(name);
+        if let Some(State::Open(existing)) = &state {
             wanted.check_met_by(existing.online.config())?;
             return Ok((Arc::clone(existing), true));
         }
-        if self.open.load().len() == MOST_COLLECTIONS {
+        let count = self.known.read().unwrap_or_else(PoisonError::into_inner).len();
+        if state.is_none() && count == MOST_COLLECTIONS {
             return Err(Error::conflict(
                 "name",
-                format!("there are {MOST_COLLECTIONS} collections, and no more are served at once"),
+                format!("there are {MOST_COLLECTIONS} collections, and there cannot be more"),
             ));
         }
         let place = self.place(name);
@@ -260,31 +336,119 @@ impl Collections {
         if !existed {
             Online::create(&place, wanted.config()?)?;
         }
+        self.make_room()?;
         let online = Online::open(&place, self.options)?;
         wanted.check_met_by(online.config())?;
-        let collection = Arc::new(Collection::new(name, online));
-        let mut all = BTreeMap::clone(&self.open.load());
-        all.insert(name.to_owned(), Arc::clone(&collection));
-        self.open.store(Arc::new(all));
+        let collection = Arc::new(Collection::new(name, place, online));
+        self.set_state(name, State::Open(Arc::clone(&collection)));
         Ok((collection, existed))
     }
 
-    /// The collection with a name.
-    pub(crate) fn get(&self, name: &str) -> std::result::Result<Arc<Collection>, Problem> {
-        let found = self.open.load().get(name).cloned();
-        found.ok_or_else(|| ProblemKind::NoSuchCollection.with("create it with PUT /v1/collections/{name}"))
+    /// Closes collections until one more may be open: those first that nobody has asked for for the longest time.
+    fn make_room(&self) -> Result<()> {
+        let most = self.most_open.load(Ordering::Relaxed);
+        let mut open = self.open();
+        open.sort_by_key(|collection| std::cmp::Reverse(collection.idle_time()));
+        let mut left = open.len();
+        for collection in open {
+            if left < most {
+                break;
+            }
+            left -= usize::from(self.close_one(collection));
+        }
+        // All of them are in use: the next one is tried again in a moment.
+        if left < most { Ok(()) } else { Err(Error::Overloaded) }
+    }
+
+    /// Closes a collection if nobody uses it; returns whether it is closed.
+    fn close_one(&self, collection: Arc<Collection>) -> bool {
+        let name = collection.name.clone();
+        let collection = {
+            let mut known = self.known.write().unwrap_or_else(PoisonError::into_inner);
+            // One is in the table and one is ours; others cannot come while the table is locked.
+            if Arc::strong_count(&collection) > 2 {
+                return false;
+            }
+            let rows = collection.online.stats().rows;
+            let closed = ClosedCollection { config: collection.online.config().clone(), rows };
+            known.insert(name.clone(), State::Closed(Arc::new(closed)));
+            collection
+        };
+        let Some(collection) = Arc::into_inner(collection) else { return false };
+        if let Err(error) = collection.online.close() {
+            tracing::error!("collection {name}: {error}");
+        }
+        true
+    }
+
+    /// The collection with a name, which is opened if it is not open.
+    pub(crate) async fn get(self: &Arc<Collections>, name: &str) -> std::result::Result<Arc<Collection>, Problem> {
+        let found = match self.state(name) {
+            None => return Err(ProblemKind::NoSuchCollection.with("create it with PUT /v1/collections/{name}")),
+            Some(State::Open(collection)) => collection,
+            Some(State::Closed(_)) => self.open_again(name).await?,
+        };
+        found.touch();
+        Ok(found)
+    }
+
+    /// Opens a collection that was closed; waits a moment if all that are open are in use.
+    async fn open_again(self: &Arc<Collections>, name: &str) -> std::result::Result<Arc<Collection>, Problem> {
+        for _ in 0..OPENING_TRIES {
+            match self.create(name, &CollectionSettings::default()).await {
+                Err(problem) if problem.is(ProblemKind::TooBusy) => tokio::time::sleep(OPENING_PAUSE).await,
+                opened => return opened.map(|(collection, _)| collection),
+            }
+        }
+        Err(ProblemKind::TooBusy.with(
+            "as many collections are in use as may be open at once (limits.open_collections); try again in a moment",
+        ))
+    }
+
+    /// All that are open.
+    pub(crate) fn open(&self) -> Vec<Arc<Collection>> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let open = known.values().filter_map(|state| match state {
+            State::Open(collection) => Some(Arc::clone(collection)),
+            State::Closed(_) => None,
+        });
+        open.collect()
     }
 
     /// All collections, by name.
-    pub(crate) fn all(&self) -> Arc<BTreeMap<String, Arc<Collection>>> {
-        self.open.load_full()
+    pub(crate) fn list(&self) -> Vec<Listed> {
+        let known = self.known.read().unwrap_or_else(PoisonError::into_inner);
+        let listed = known.iter().map(|(name, state)| match state {
+            State::Open(collection) => Listed::Open(Arc::clone(collection)),
+            State::Closed(closed) => Listed::Closed(name.clone(), Arc::clone(closed)),
+        });
+        listed.collect()
+    }
+
+    /// Closes collections that nobody has asked for for a while; `default` stays open.
+    pub(crate) async fn close_idle(self: &Arc<Collections>, idle_time: Duration) {
+        let is_idle = move |one: &Arc<Collection>| one.name != DEFAULT && one.idle_time() > idle_time;
+        if !self.open().iter().any(is_idle) {
+            return;
+        }
+        let Ok(changing) = Arc::clone(&self.changing).try_lock_owned() else { return };
+        let collections = Arc::clone(self);
+        // The next round tries again what a thread did not do.
+        let _ = tokio::task::spawn_blocking(move || {
+            let _changing = changing;
+            for collection in collections.open().into_iter().filter(is_idle) {
+                collections.close_one(collection);
+            }
+        })
+        .await;
     }
 
     /// Writes everything to segments and releases the directories.
     pub(crate) fn close(&self) -> Result<()> {
-        let all = self.open.swap(Arc::default());
+        let all = std::mem::take(&mut *self.known.write().unwrap_or_else(PoisonError::into_inner));
         let mut last = Ok(());
-        for (name, collection) in Arc::unwrap_or_clone(all) {
+        for (name, state) in all {
+            let State::Open(collection) = state else { continue };
             match Arc::into_inner(collection) {
                 Some(collection) => {
                     if let Err(error) = collection.online.close() {
@@ -321,21 +485,45 @@ mod tests {
         let german =
             CollectionSettings { language: Some("deu".to_owned()), ngram: Some(3), ..CollectionSettings::default() };
         for round in 0..2 {
-            let collections = Collections::open(&settings).unwrap();
-            let (_, existed) = collections.create("news", &german).unwrap();
+            let collections = Collections::open_all(&settings).unwrap();
+            let (_, existed) = collections.create_now("news", &german).unwrap();
             assert_eq!(existed, round == 1);
             assert!(
-                collections.create("news", &CollectionSettings::default()).is_ok(),
+                collections.create_now("news", &CollectionSettings::default()).is_ok(),
                 "no setting is given, so none differs"
             );
             let other = CollectionSettings { ngram: Some(4), ..german.clone() };
-            let refused = collections.create("news", &other).err();
+            let refused = collections.create_now("news", &other).err();
             assert!(matches!(&refused, Some(Error::Conflict { setting, .. }) if setting == "ngram"), "{refused:?}");
-            assert!(collections.get("other").is_err());
+            assert!(collections.state("other").is_none());
             collections.close().unwrap();
         }
         let wrong = CollectionSettings { radius: Some(5), ..CollectionSettings::default() };
         let settings = Settings { collections: BTreeMap::from([("news".to_owned(), wrong)]), ..settings };
-        assert!(Collections::open(&settings).err().unwrap().to_string().contains("news"));
+        assert!(Collections::open_all(&settings).err().unwrap().to_string().contains("news"));
+    }
+
+    #[tokio::test]
+    async fn only_so_many_are_open_and_others_are_opened_when_asked_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut settings = Settings::new(directory.path().to_path_buf());
+        settings.limits.open_collections = 2;
+        let collections = Collections::open_all(&settings).unwrap();
+        for name in ["a", "b", "c"] {
+            collections.create_now(name, &CollectionSettings::default()).unwrap();
+        }
+        let open = || collections.open().iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        assert_eq!((open().len(), collections.list().len()), (2, 4));
+        let first = collections.get("a").await.unwrap();
+        let second = collections.get("b").await.unwrap();
+        assert_eq!(open(), ["a", "b"]);
+        assert_eq!(collections.get("c").await.map(drop).map_err(|problem| problem.status), Err(503), "both are in use");
+        drop(first);
+        assert!(collections.get("c").await.is_ok());
+        assert_eq!(open(), ["b", "c"]);
+        drop(second);
+        collections.close_idle(Duration::ZERO).await;
+        assert!(open().is_empty());
+        collections.close().unwrap();
     }
 }

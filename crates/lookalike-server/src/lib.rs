@@ -6,34 +6,51 @@
 // The macros of utoipa name types by their full paths.
 #![allow(unused_qualifications)]
 
-mod access;
 mod access_log;
+mod admission;
 mod body;
+mod budget;
 mod collections;
+mod decode;
+mod health;
+mod limits;
 mod listen;
+mod log;
 mod middleware;
 mod openapi;
 mod operations;
+mod origin;
 mod pages;
 mod problem;
+mod process;
 mod refine;
+mod reload;
 mod request;
 mod search;
 mod settings;
+mod stop;
 mod telemetry;
+#[cfg(feature = "tls")]
+mod tls;
+mod tokens;
+#[cfg(feature = "otel")]
+mod traces;
 #[cfg(feature = "workbench")]
 mod workbench;
 
-pub use access::{Rights, Tokens};
 pub use collections::{CollectionSettings, ContentScope};
-pub use settings::{Limits, PORT, Settings};
+pub use limits::Limits;
+pub use log::{LogFormat, LogWriter, log_time};
+pub use settings::{PORT, Settings, TlsFiles};
+pub use tokens::{Rights, Tokens, hash_token};
 #[cfg(feature = "workbench")]
 pub use workbench::{VIEW_PORT, ViewSettings, view};
 
 use std::net::SocketAddr;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use arc_swap::ArcSwap;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -45,38 +62,56 @@ use serde::Serialize;
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
 
-use access_log::AccessLog;
+use budget::{MemoryBudget, Slots};
 use collections::Collections;
 use middleware::RequestIds;
 use problem::{Problem, ProblemKind};
+use reload::{LiveSettings, ReadSettings};
+use stop::signals;
 use telemetry::{keep_summarising, metrics_handle};
 
 /// What all requests share.
 pub(crate) struct Service {
+    /// As the service was started; what can change while it runs is in `live`.
     settings: Settings,
-    collections: OnceLock<Collections>,
-    /// One permit for each request under way.
-    permits: Arc<Semaphore>,
+    live: ArcSwap<LiveSettings>,
+    collections: OnceLock<Arc<Collections>>,
+    connections: Arc<Slots>,
+    /// Requests that are worked on.
+    requests: Arc<Slots>,
+    batches: Arc<Slots>,
+    memory: Arc<MemoryBudget>,
     /// One permit for each core, for work that keeps a thread busy for long.
     heavy: Semaphore,
     request_ids: RequestIds,
-    access_log: Option<Arc<AccessLog>>,
     metrics: Option<PrometheusHandle>,
+    #[cfg(feature = "tls")]
+    tls: Option<tls::Tls>,
     is_stopping: AtomicBool,
 }
 
 impl Service {
-    fn new(settings: Settings) -> Service {
-        Service {
-            permits: Arc::new(Semaphore::new(settings.limits.requests)),
-            heavy: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
-            access_log: settings.access_log.then(Arc::default),
-            settings,
+    fn new(settings: Settings) -> Result<Service> {
+        Ok(Service {
+            live: ArcSwap::from_pointee(LiveSettings::new(&settings)),
             collections: OnceLock::new(),
+            connections: Arc::default(),
+            requests: Arc::default(),
+            batches: Arc::default(),
+            memory: Arc::new(MemoryBudget::new(settings.limits.body_memory)),
+            heavy: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
             request_ids: RequestIds::new(),
             metrics: metrics_handle(),
+            #[cfg(feature = "tls")]
+            tls: settings.tls.as_ref().map(tls::Tls::open).transpose()?,
             is_stopping: AtomicBool::new(false),
-        }
+            settings,
+        })
+    }
+
+    /// The limits at this moment.
+    fn limits(&self) -> Limits {
+        self.live.load().limits
     }
 
     /// Does work that keeps a thread busy for long; as much at once as there are cores.
@@ -85,7 +120,7 @@ impl Service {
         tokio::task::block_in_place(work)
     }
 
-    fn collections(&self) -> Result<&Collections, Problem> {
+    fn collections(&self) -> Result<&Arc<Collections>, Problem> {
         self.collections
             .get()
             .ok_or_else(|| ProblemKind::NotReady.with("the index is still being opened; /readyz says when it is ready"))
@@ -142,11 +177,26 @@ fn routes(service: &Arc<Service>) -> Router {
     middleware::wrap(router, service).with_state(Arc::clone(service))
 }
 
-/// Serves until SIGTERM or SIGINT arrives; `on_ready` is called with the address when the index is open.
+/// The calls of the second address.
+fn admin_routes(service: &Arc<Service>) -> Router {
+    let router = Router::new()
+        .route("/healthz", routing::get(operations::health))
+        .route("/readyz", routing::get(operations::ready))
+        .route("/metrics", routing::get(operations::metrics))
+        .fallback(async || ProblemKind::NotFound.with("this address has /healthz, /readyz and /metrics"));
+    middleware::wrap(router, service).with_state(Arc::clone(service))
+}
+
+/// Serves until SIGTERM or SIGINT arrives; `on_ready` is called with the address when the index is open, `reload` reads the
+/// settings again when SIGHUP arrives.
 ///
 /// # Errors
 /// When the settings are invalid, the address cannot be used, or an index cannot be opened or closed.
-pub fn serve(settings: Settings, on_ready: impl FnOnce(SocketAddr) + Send) -> Result<()> {
+pub fn serve(
+    settings: Settings,
+    reload: impl Fn() -> Result<Settings> + Send + Sync + 'static,
+    on_ready: impl FnOnce(SocketAddr) + Send,
+) -> Result<()> {
     settings.check()?;
     if let Some(backups) = &settings.backups {
         std::fs::create_dir_all(backups).map_err(Error::io(backups, "create"))?;
@@ -157,26 +207,46 @@ pub fn serve(settings: Settings, on_ready: impl FnOnce(SocketAddr) + Send) -> Re
         runtime.worker_threads(settings.threads);
     }
     let runtime = runtime.enable_all().build().map_err(Error::io(&settings.directory, "serve"))?;
-    let done = runtime.block_on(run(settings, on_ready));
+    #[cfg(feature = "otel")]
+    traces::start();
+    let done = runtime.block_on(run(settings, Arc::new(reload), on_ready));
     // Requests that were cut off do not keep the process alive.
     runtime.shutdown_background();
+    #[cfg(feature = "otel")]
+    traces::stop();
+    log::log().flush(stop::LOG_TIME);
     done
 }
 
-async fn run(settings: Settings, on_ready: impl FnOnce(SocketAddr) + Send) -> Result<()> {
-    let listener = TcpListener::bind(settings.listen)
-        .await
-        .map_err(|cause| Error::invalid("listen", settings.listen, format!("this address cannot be used: {cause}")))?;
+async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener> {
+    let bound = TcpListener::bind(address).await;
+    bound.map_err(|cause| Error::invalid(setting, address, format!("this address cannot be used: {cause}")))
+}
+
+async fn run(settings: Settings, reload: ReadSettings, on_ready: impl FnOnce(SocketAddr) + Send) -> Result<()> {
+    let listener = bind(settings.listen, "listen").await?;
     let address = listener.local_addr().map_err(Error::io(&settings.directory, "serve"))?;
     let mut signals = signals().map_err(Error::io(&settings.directory, "serve"))?;
-    let service = Arc::new(Service::new(settings));
-    let log = service.access_log.clone().map(|log| tokio::spawn(AccessLog::keep_writing(log)));
-    let upkeep = service.metrics.clone().map(|metrics| tokio::spawn(keep_summarising(metrics)));
+    let hang_ups = stop::hang_ups().map_err(Error::io(&settings.directory, "serve"))?;
+    let admin = match settings.admin_listen {
+        Some(address) => Some(bind(address, "admin_listen").await?),
+        None => None,
+    };
+    let service = Arc::new(Service::new(settings)?);
+    if let Some(listener) = admin {
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!("probes and metrics at http://{address}");
+        }
+        tokio::spawn(listen::serve_admin(listener, admin_routes(&service), Arc::clone(&service)));
+    }
+    service.metrics.clone().map(|metrics| tokio::spawn(keep_summarising(metrics)));
+    tokio::spawn(health::keep_watching(Arc::clone(&service)));
+    tokio::spawn(stop::keep_reloading(hang_ups, Arc::clone(&service), reload));
     let opening = Arc::clone(&service);
     let opening = tokio::task::spawn_blocking(move || {
-        let collections = Collections::open(&opening.settings)?;
-        for (name, collection) in collections.all().iter() {
-            let stats = collection.online.stats();
+        let collections = Collections::open_all(&opening.settings)?;
+        for collection in collections.open() {
+            let (name, stats) = (&collection.name, collection.online.stats());
             tracing::info!("collection {name}: {} rows, config {}", stats.rows, collection.hash());
             stats
                 .damaged
@@ -186,45 +256,29 @@ async fn run(settings: Settings, on_ready: impl FnOnce(SocketAddr) + Send) -> Re
         opening.collections.set(collections).ok().expect("collections are opened once");
         Ok(())
     });
+    let stopping = Arc::clone(&service);
     let stop = async move {
         opening.await.unwrap_or_else(|panic| Err(Error::internal(format!("opening the index: {panic}"))))?;
         on_ready(address);
         signals.recv().await;
+        // Probes say so first; whoever sends requests by them has time to notice.
+        stopping.is_stopping.store(true, Ordering::Relaxed);
+        let limits = stopping.limits();
+        stop::end_in_any_case(limits.drain_time + limits.stop_time);
         tracing::info!("stopping: accepted requests are finished first; a second signal stops at once");
         tokio::spawn(async move {
             signals.recv().await;
-            tracing::warn!("stopped at once; everything that was acknowledged is on disk");
-            std::process::exit(1);
+            stop::exit("stopped at once; everything that was acknowledged is on disk");
         });
+        tokio::time::sleep(limits.drain_time).await;
         Ok(())
     };
     listen::serve(listener, routes(&service), &service, stop).await?;
     let closing = Arc::clone(&service);
-    let closed =
-        tokio::task::spawn_blocking(move || closing.collections.get().map_or(Ok(()), Collections::close)).await;
-    log.iter().chain(&upkeep).for_each(tokio::task::JoinHandle::abort);
-    service.access_log.iter().for_each(|log| log.flush());
-    closed.unwrap_or_else(|panic| Err(Error::internal(format!("closing the index: {panic}"))))
-}
-
-/// The signals that stop the service: SIGTERM and SIGINT.
-struct Signals {
-    terminate: tokio::signal::unix::Signal,
-    interrupt: tokio::signal::unix::Signal,
-}
-
-fn signals() -> std::io::Result<Signals> {
-    use tokio::signal::unix::{SignalKind, signal};
-    Ok(Signals { terminate: signal(SignalKind::terminate())?, interrupt: signal(SignalKind::interrupt())? })
-}
-
-impl Signals {
-    async fn recv(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
-        }
-    }
+    let closed = tokio::task::spawn_blocking(move || {
+        closing.collections.get().map_or(Ok(()), |collections| collections.close())
+    });
+    closed.await.unwrap_or_else(|panic| Err(Error::internal(format!("closing the index: {panic}"))))
 }
 
 /// Every connection is an open file, and the usual soft limit is 1,024.

@@ -1,44 +1,49 @@
-//! What surrounds every request: an id, rights, limits, a time, metrics and a line in the log.
+//! What surrounds every request: an id, a decision whether it may pass, a time, metrics and a line in the log.
 //!
-//! Panics and the header of every response are layers of [`tower_http`]. The rest is one function, [`guard`], because the
-//! layers that exist for it behave differently:
+//! Panics and the header of every response are layers of [`tower_http`]. The rest is one function, [`guard`], which asks
+//! `admission.rs` and writes down how a request ended. The layers that exist for it behave differently:
 //! - `tower_http::request_id` accepts whatever id a client sends, and ours are written to a log; with a check in front of it,
 //!   it is as much code, and costs 0.35 µs more per request;
 //! - `tower_http::timeout` responds with an empty body instead of a problem document, and has one time for all routes;
-//! - `tower::limit` releases a permit with the head of a response, but a batch goes on after that;
+//! - `tower::limit` takes a permit before the body has arrived, and releases it with the head of a response, but a batch goes
+//!   on after that;
 //! - `tower_http::limit` counts compressed bytes, and those of a batch as a whole, and `tower_http::decompression` accepts
-//!   only the first member of a gzip body: `body.rs` does both;
-//! - `tower_http::trace` opens a span for every request, and each line would be a system call: `access_log.rs` writes many
-//!   at once;
-//! - `tower_http::validate_request` knows one secret rather than two kinds of rights, and does not compare it in constant
-//!   time: see `access.rs`.
+//!   only the first member of a gzip body, and any window of zstd: `body.rs` and `decode.rs` do both;
+//! - `tower_http::trace` opens a span for every request, and each line would be a system call: `log.rs` writes many at once,
+//!   and never waits for whoever reads them;
+//! - `tower_http::validate_request` knows one secret rather than rights and collections, and does not compare it in constant
+//!   time: see `tokens.rs`.
 
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
+use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::{HeaderName, HeaderValue, header};
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 
 use crate::Service;
-use crate::access::check_host;
+use crate::access_log::LoggedRequest;
+use crate::admission::admit;
+use crate::listen::{Lane, Peer};
+use crate::log::LogFormat;
 use crate::problem::{Problem, ProblemKind, internal};
 use crate::telemetry::count_request;
+use crate::tokens::Access;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-/// Paths that need no token and no permit.
-const OPEN: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 /// Time for a backup, which copies a whole index.
 const BACKUP_TIME: Duration = Duration::from_secs(6 * 3600);
-
-/// Held by a request while it is under way.
-pub(crate) type Permit = Arc<tokio::sync::OwnedSemaphorePermit>;
 
 /// Wraps the routes; the first layer is the outermost.
 pub(crate) fn wrap(router: Router<Arc<Service>>, service: &Arc<Service>) -> Router<Arc<Service>> {
@@ -50,6 +55,12 @@ pub(crate) fn wrap(router: Router<Arc<Service>>, service: &Arc<Service>) -> Rout
             .layer(CatchPanicLayer::custom(|_| internal().into_response())),
     )
 }
+
+/// What the log says of a request whose client did not wait for the response, as nginx does.
+const CLIENT_GONE: StatusCode = match StatusCode::from_u16(499) {
+    Ok(status) => status,
+    Err(_) => StatusCode::BAD_REQUEST,
+};
 
 /// Makes unique ids: the time of the start and a number.
 #[derive(Debug)]
@@ -81,24 +92,105 @@ impl RequestIds {
 
 /// Admits a request, limits its time, counts it and logs it.
 async fn guard(State(service): State<Arc<Service>>, mut request: Request, next: Next) -> Response {
-    let start = Instant::now();
     let id = service.request_ids.of(&request);
-    let method = request.method().clone();
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let logged = service.access_log.as_ref().map(|log| (log, request.uri().clone()));
-    let is_backup = route.as_ref().is_some_and(|route| route.as_str().ends_with("/backup"));
-    let limit = if is_backup { BACKUP_TIME } else { service.settings.limits.request_time };
+    let peer = request.extensions().get::<Peer>().cloned();
+    let mut record = RequestRecord::new(&service, &request, peer.as_ref(), &id);
+    let is_backup = record.route.as_ref().is_some_and(|route| route.as_str().ends_with("/backup"));
+    let limit = if is_backup { BACKUP_TIME } else { service.limits().request_time };
     let mut response = match admit(&service, &mut request) {
-        Ok(_permit) => within(limit, next.run(request)).await.unwrap_or_else(IntoResponse::into_response),
+        Ok(_admission) => {
+            record.set_token(request.extensions().get::<Access>());
+            let response = within(limit, next.run(request)).await;
+            response.unwrap_or_else(IntoResponse::into_response)
+        }
         Err(problem) => problem.into_response(),
     };
-    response.headers_mut().insert(REQUEST_ID, id.clone());
-    let (time, status) = (start.elapsed(), response.status());
-    count_request(route.as_ref().map_or("other", MatchedPath::as_str), &method, status, time);
-    if let Some((log, uri)) = logged {
-        log.write(&method, &uri, status, time, &id);
+    response.headers_mut().insert(REQUEST_ID, id);
+    if peer.is_some_and(|peer| peer.lane == Lane::Spare) {
+        response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
     }
-    response
+    record.status = response.status();
+    if response.body().size_hint().exact().is_some() {
+        return response;
+    }
+    // It is over when its last part is sent.
+    response.map(|body| Body::new(RecordedBody { body, _record: record }))
+}
+
+/// A request, which is counted and logged when this is dropped.
+struct RequestRecord {
+    start: Instant,
+    route: Option<MatchedPath>,
+    method: Method,
+    status: StatusCode,
+    logged: Option<(LoggedRequest, LogFormat)>,
+    #[cfg(feature = "otel")]
+    span: Option<crate::traces::RequestSpan>,
+}
+
+impl RequestRecord {
+    fn new(service: &Service, request: &Request, peer: Option<&Peer>, id: &HeaderValue) -> RequestRecord {
+        let (method, uri) = (request.method(), request.uri());
+        let client = peer.map(|peer| peer.address.ip());
+        let logged = service.settings.access_log.then(|| LoggedRequest::new(method, uri, client, id));
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        RequestRecord {
+            start: Instant::now(),
+            #[cfg(feature = "otel")]
+            span: crate::traces::RequestSpan::start(request, route.as_ref().map_or("other", MatchedPath::as_str), id),
+            route,
+            method: method.clone(),
+            // Unless a response comes, the client was gone first.
+            status: CLIENT_GONE,
+            logged: logged.map(|logged| (logged, service.settings.log_format)),
+        }
+    }
+
+    fn set_token(&mut self, access: Option<&Access>) {
+        if let (Some((logged, _)), Some(token)) = (&mut self.logged, access.and_then(|access| access.token.as_ref())) {
+            logged.token = Some(token.name.clone());
+        }
+    }
+}
+
+impl Drop for RequestRecord {
+    fn drop(&mut self) {
+        let time = self.start.elapsed();
+        count_request(self.route.as_ref().map_or("other", MatchedPath::as_str), &self.method, self.status, time);
+        if let Some((logged, format)) = &self.logged {
+            logged.write(*format, self.status, time);
+        }
+        #[cfg(feature = "otel")]
+        if let Some(span) = self.span.take() {
+            span.end(self.status);
+        }
+    }
+}
+
+/// A body that goes on after the head of its response.
+struct RecordedBody {
+    body: Body,
+    _record: RequestRecord,
+}
+
+impl HttpBody for RecordedBody {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
 }
 
 /// Gives up on work that takes too long.
@@ -108,32 +200,8 @@ async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, 
     tokio::time::timeout(limit, work).await.map_err(late)
 }
 
-/// Checks whether a request may pass and there is room for it.
-fn admit(service: &Service, request: &mut Request) -> Result<Option<Permit>, Problem> {
-    if OPEN.contains(&request.uri().path()) {
-        return Ok(None);
-    }
-    if service.settings.tokens.is_empty() {
-        check_host(request.headers(), &service.settings.hosts)?;
-    }
-    let rights = service.settings.tokens.rights(request.headers())?;
-    request.extensions_mut().insert(rights);
-    let permit = Arc::clone(&service.permits).try_acquire_owned().map_err(|_| {
-        ProblemKind::TooBusy
-            .with("the service is already handling as many requests as it accepts; try again in a moment")
-    })?;
-    let permit = Arc::new(permit);
-    if request.uri().path().ends_with("/batch") {
-        // Its response goes on after its head is there.
-        request.extensions_mut().insert(Arc::clone(&permit));
-    }
-    Ok(Some(permit))
-}
-
 #[cfg(test)]
 mod tests {
-    use axum::body::Body;
-    use axum::http::StatusCode;
     use axum::routing::get;
     use http_body_util::BodyExt;
     use tower::ServiceExt;
@@ -149,9 +217,10 @@ mod tests {
         }
         let mut settings = Settings::new("not-there".into());
         settings.limits.request_time = Duration::from_millis(1);
-        let service = Arc::new(Service::new(settings));
+        let service = Arc::new(Service::new(settings).unwrap());
         let router = Router::new().route("/broken", get(broken)).route("/slow", get(std::future::pending::<()>));
-        let request = Request::get(path).header(REQUEST_ID, id).body(Body::empty()).unwrap();
+        let request =
+            Request::get(path).header(header::HOST, "localhost").header(REQUEST_ID, id).body(Body::empty()).unwrap();
         let response = wrap(router, &service).with_state(service).oneshot(request).await.unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();

@@ -13,10 +13,12 @@ use serde::Serialize;
 use utoipa::ToSchema;
 
 use crate::body::{self, JsonBody};
-use crate::collections::{Collection, CollectionSettings};
+use crate::collections::{Collection, CollectionSettings, Listed};
+use crate::health;
 use crate::problem::{Problem, ProblemKind, internal};
-use crate::request::{CollectionName, TargetCollection, WriteAccess};
-use crate::telemetry::publish;
+use crate::request::{AdminAccess, CollectionName, TargetCollection};
+use crate::telemetry::write_metrics;
+use crate::tokens::Access;
 use crate::{Service, json};
 
 /// A collection
@@ -53,9 +55,17 @@ fn collection_response(collection: &Collection) -> CollectionResponse {
     tag = "operations",
     responses((status = 200, body = CollectionsResponse, description = "The collections, by name"))
 )]
-pub(crate) async fn list(State(service): State<Arc<Service>>) -> Result<Response, Problem> {
-    let all = service.collections()?.all();
-    let collections = all.values().map(|collection| collection_response(collection)).collect();
+pub(crate) async fn list(State(service): State<Arc<Service>>, access: Access) -> Result<Response, Problem> {
+    let listed = service.collections()?.list().into_iter().map(|listed| match listed {
+        Listed::Open(collection) => collection_response(&collection),
+        Listed::Closed(name, closed) => CollectionResponse {
+            name,
+            config: CollectionSettings::of(&closed.config),
+            config_hash: format!("{:016x}", closed.config.hash()),
+            rows: closed.rows,
+        },
+    });
+    let collections = listed.filter(|response| access.includes(&response.name)).collect();
     Ok(json(StatusCode::OK, &CollectionsResponse { collections }))
 }
 
@@ -82,13 +92,13 @@ pub(crate) async fn show(TargetCollection(collection): TargetCollection) -> Resu
 )]
 pub(crate) async fn create(
     State(service): State<Arc<Service>>,
-    _: WriteAccess,
+    _: AdminAccess,
     CollectionName(name): CollectionName,
     JsonBody(bytes): JsonBody,
 ) -> Result<Response, Problem> {
     let wanted: CollectionSettings = body::parse(&bytes)?;
     let collections = service.collections()?;
-    let (collection, existed) = tokio::task::block_in_place(|| collections.create(&name, &wanted))?;
+    let (collection, existed) = collections.create(&name, &wanted).await?;
     let status = if existed { StatusCode::OK } else { StatusCode::CREATED };
     Ok(json(status, &collection_response(&collection)))
 }
@@ -131,9 +141,13 @@ pub(crate) struct StatsResponse {
     tag = "operations",
     responses((status = 200, body = StatsResponse, description = "The statistics"))
 )]
-pub(crate) async fn stats(TargetCollection(collection): TargetCollection) -> Result<Response, Problem> {
+pub(crate) async fn stats(
+    State(service): State<Arc<Service>>,
+    TargetCollection(collection): TargetCollection,
+) -> Result<Response, Problem> {
     let stats = collection.online.stats();
     let mut problems = stats.damaged;
+    problems.extend(collection.writer_trouble(service.limits().stall_time).map(|trouble| trouble.to_string()));
     problems.extend(stats.failed);
     problems.extend(stats.merging.failed.map(|failed| format!("merging: {failed}")));
     let response = StatsResponse {
@@ -179,8 +193,9 @@ pub(crate) struct BackupResponse {
 pub(crate) async fn backup(
     State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
-    _: WriteAccess,
+    _: AdminAccess,
 ) -> Result<Response, Problem> {
+    collection.check_writer(service.limits().stall_time)?;
     let Some(directory) = service.settings.backups.clone() else {
         return Err(ProblemKind::Conflict.with("the service has no backup directory; start it with one"));
     };
@@ -232,6 +247,9 @@ pub(crate) async fn ready(State(service): State<Arc<Service>>) -> Result<&'stati
     if service.is_stopping.load(Ordering::Relaxed) {
         return Err(ProblemKind::NotReady.with("the service is shutting down"));
     }
+    if let Some(trouble) = health::trouble(&service) {
+        return Err(ProblemKind::NotReady.with(trouble));
+    }
     Ok("ready\n")
 }
 
@@ -244,10 +262,8 @@ pub(crate) async fn ready(State(service): State<Arc<Service>>) -> Result<&'stati
     responses((status = 200, body = String, content_type = "text/plain", description = "In the text format of Prometheus"))
 )]
 pub(crate) async fn metrics(State(service): State<Arc<Service>>) -> Response {
-    if let Ok(collections) = service.collections() {
-        collections.all().values().for_each(|collection| publish(collection));
-    }
-    let text = service.metrics.as_ref().map_or_else(String::new, PrometheusHandle::render);
+    let mut text = service.metrics.as_ref().map_or_else(String::new, PrometheusHandle::render);
+    write_metrics(&mut text, &service);
     let mut response = text.into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; version=0.0.4"));
     response
@@ -260,6 +276,7 @@ mod tests {
 
     #[test]
     fn times_are_written_as_dates() {
+        assert_eq!(stamp(UNIX_EPOCH - Duration::from_secs(1)), "19691231T235959Z", "a clock may be wrong");
         for (seconds, text) in [
             (0, "19700101T000000Z"),
             (951_782_400, "20000229T000000Z"),

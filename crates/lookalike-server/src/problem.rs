@@ -40,6 +40,7 @@ pub(crate) enum ProblemKind {
     TooLarge,
     UnsupportedMedia,
     Internal,
+    TooManyRequests,
     TooBusy,
     NotReady,
     StoreFailed,
@@ -48,7 +49,7 @@ pub(crate) enum ProblemKind {
 }
 
 impl ProblemKind {
-    pub(crate) const ALL: [ProblemKind; 18] = [
+    pub(crate) const ALL: [ProblemKind; 19] = [
         Self::BadRequest,
         Self::BadJson,
         Self::BadField,
@@ -62,6 +63,7 @@ impl ProblemKind {
         Self::TooLarge,
         Self::UnsupportedMedia,
         Self::Internal,
+        Self::TooManyRequests,
         Self::TooBusy,
         Self::NotReady,
         Self::StoreFailed,
@@ -91,6 +93,9 @@ impl ProblemKind {
                 "The type or encoding of the body is not supported",
             ),
             Self::Internal => ("internal", StatusCode::INTERNAL_SERVER_ERROR, "Something went wrong in the server"),
+            Self::TooManyRequests => {
+                ("too-many-requests", StatusCode::TOO_MANY_REQUESTS, "The token is used more often than it may be")
+            }
             Self::TooBusy => ("too-busy", StatusCode::SERVICE_UNAVAILABLE, "The service is overloaded"),
             Self::NotReady => ("not-ready", StatusCode::SERVICE_UNAVAILABLE, "The service is not ready"),
             Self::StoreFailed => {
@@ -104,6 +109,13 @@ impl ProblemKind {
     pub(crate) fn with(self, detail: impl Into<Cow<'static, str>>) -> Problem {
         let (name, status, title) = self.parts();
         Problem { kind: format!("urn:lookalike:{name}"), title, status: status.as_u16(), detail: detail.into() }
+    }
+}
+
+impl Problem {
+    /// Whether it is of this kind.
+    pub(crate) fn is(&self, kind: ProblemKind) -> bool {
+        self.kind.strip_prefix("urn:lookalike:") == Some(kind.parts().0)
     }
 }
 
@@ -144,8 +156,9 @@ pub(crate) fn internal() -> Problem {
 }
 
 /// What was accepted and not stored yet is dropped.
-pub(crate) fn shutting_down() -> Problem {
-    ProblemKind::StoreFailed.with("the service is shutting down")
+pub(crate) fn dropped() -> Problem {
+    ProblemKind::StoreFailed
+        .with("the service is shutting down, or the thread that stores pages has failed; send it again to be sure that it is stored")
 }
 
 fn storage_full() -> Problem {
@@ -170,7 +183,7 @@ impl IntoResponse for Problem {
         if status == StatusCode::UNAUTHORIZED {
             headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
         }
-        if status == StatusCode::SERVICE_UNAVAILABLE {
+        if [StatusCode::SERVICE_UNAVAILABLE, StatusCode::TOO_MANY_REQUESTS].contains(&status) {
             headers.insert(header::RETRY_AFTER, RETRY_SECONDS);
         }
         response

@@ -129,7 +129,7 @@ pub(crate) async fn refine(
     let bad_field =
         |reason: String| ProblemKind::BadField.with(format!("the body: {}", name_settings(&reason, str::to_owned)));
     let (list, answer) = lists::parse(text.to_owned(), &fields, false).map_err(bad_field)?;
-    check_list(&list, service.settings.limits.page_bytes)?;
+    check_list(&list, service.limits().page_bytes)?;
     let options =
         AnswerOptions { mark: query.mark, group_field: query.group_field.unwrap_or_else(|| GROUP_FIELD.to_owned()) };
     let fold = || {

@@ -1,5 +1,6 @@
 //! What handlers take from a request; `body.rs` has the bodies.
 
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
@@ -9,9 +10,9 @@ use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
 use crate::Service;
-use crate::access::Rights;
 use crate::collections::{Collection, DEFAULT};
 use crate::problem::{Problem, ProblemKind};
+use crate::tokens::{Access, Rights};
 
 /// The header in which a client says which config it expects.
 const CONFIG_HEADER: &str = "lookalike-config";
@@ -23,8 +24,8 @@ impl FromRequestParts<Arc<Service>> for TargetCollection {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<TargetCollection, Problem> {
-        let name = path_parameter(parts, service, "name").await?;
-        let collection = service.collections()?.get(name.as_deref().unwrap_or(DEFAULT))?;
+        let CollectionName(name) = CollectionName::from_request_parts(parts, service).await?;
+        let collection = service.collections()?.get(&name).await?;
         if let Some(expected) = parts.headers.get(CONFIG_HEADER) {
             let hash = collection.hash();
             if expected.as_bytes() != hash.as_bytes() {
@@ -44,7 +45,9 @@ impl FromRequestParts<Arc<Service>> for CollectionName {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, service: &Arc<Service>) -> Result<CollectionName, Problem> {
-        Ok(CollectionName(path_parameter(parts, service, "name").await?.unwrap_or_else(|| DEFAULT.to_owned())))
+        let name = path_parameter(parts, service, "name").await?.unwrap_or_else(|| DEFAULT.to_owned());
+        access(parts).need_collection(&name)?;
+        Ok(CollectionName(name))
     }
 }
 
@@ -96,6 +99,19 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Query<T> {
     }
 }
 
+/// What the client may do.
+fn access(parts: &Parts) -> &Access {
+    parts.extensions.get::<Access>().expect("the middleware sets what every request may do")
+}
+
+impl<S: Send + Sync> FromRequestParts<S> for Access {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Access, Infallible> {
+        Ok(access(parts).clone())
+    }
+}
+
 /// Refuses clients that may only read.
 pub(crate) struct WriteAccess;
 
@@ -103,10 +119,17 @@ impl<S: Send + Sync> FromRequestParts<S> for WriteAccess {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<WriteAccess, Problem> {
-        let rights = parts.extensions.get::<Rights>().expect("the middleware sets the rights of every request");
-        match rights {
-            Rights::Write => Ok(WriteAccess),
-            Rights::Read => Err(ProblemKind::Forbidden.with("this token allows reading only")),
-        }
+        access(parts).need(Rights::Write).map(|()| WriteAccess)
+    }
+}
+
+/// Refuses clients that may not change collections.
+pub(crate) struct AdminAccess;
+
+impl<S: Send + Sync> FromRequestParts<S> for AdminAccess {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<AdminAccess, Problem> {
+        access(parts).need(Rights::Admin).map(|()| AdminAccess)
     }
 }

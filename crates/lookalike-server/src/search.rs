@@ -150,7 +150,7 @@ pub(crate) async fn compare_pages(
     JsonBody(bytes): JsonBody,
 ) -> Result<Response, Problem> {
     let input: CompareInput<'_> = body::parse(&bytes)?;
-    let most = service.settings.limits.page_bytes;
+    let most = service.limits().page_bytes;
     let (left, right) = (input.left.0.page(most)?, input.right.0.page(most)?);
     let defaults = lookalike::Config::default();
     let common = collection.online.page_config().unwrap_or(&defaults);

@@ -3,20 +3,18 @@
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use lookalike::config::parse_bytes;
 use lookalike::{Error, Result};
 use serde::{Deserialize, Deserializer};
 
-use crate::access::Tokens;
 use crate::collections::CollectionSettings;
+use crate::limits::{FileLimits, Limits};
+use crate::log::LogFormat;
+use crate::tokens::Tokens;
 
 /// The default port.
 pub const PORT: u16 = 8700;
-
-/// What hyper needs for the head of a request.
-const LEAST_HEAD_BYTES: usize = 8 << 10;
 
 /// Everything that can be set.
 #[derive(Debug, Clone)]
@@ -25,14 +23,22 @@ pub struct Settings {
     pub directory: PathBuf,
     /// Address and port.
     pub listen: SocketAddr,
+    /// A second address, for /healthz, /readyz and /metrics alone.
+    pub admin_listen: Option<SocketAddr>,
+    /// The certificates and the key of TLS; without them, the service speaks plain HTTP.
+    pub tls: Option<TlsFiles>,
     /// Who may read and who may write; everybody, if there are no tokens.
     pub tokens: Tokens,
     /// Host names that the service accepts, besides addresses and `localhost`.
     pub hosts: Vec<String>,
+    /// Origins of web pages that may use the service, as in `https://seen.example`, besides its own.
+    pub origins: Vec<String>,
     /// The directory for backups; without it, none can be made.
     pub backups: Option<PathBuf>,
     /// Whether every request is logged.
     pub access_log: bool,
+    /// How lines of the log look.
+    pub log_format: LogFormat,
     /// Serve without damaged parts, and store nothing.
     pub skip_damaged: bool,
     /// Threads; 0 for one per core.
@@ -47,43 +53,13 @@ pub struct Settings {
     pub collections: BTreeMap<String, CollectionSettings>,
 }
 
-/// Limits on requests and connections.
-#[derive(Debug, Clone, Copy)]
-pub struct Limits {
-    /// Bytes of a decompressed body; in a batch, bytes of a line.
-    pub body_bytes: usize,
-    /// Bytes of the text or markup of one page.
-    pub page_bytes: usize,
-    /// Lines per batch.
-    pub batch_lines: usize,
-    /// Requests at once.
-    pub requests: usize,
-    /// Connections at once.
-    pub connections: usize,
-    /// Bytes of the head of a request.
-    pub head_bytes: usize,
-    /// Time for a request; in a batch, for the next part to arrive.
-    pub request_time: Duration,
-    /// Time in which a client must send the next request, or take some of a response.
-    pub idle_time: Duration,
-    /// Time to finish accepted requests when the service stops.
-    pub stop_time: Duration,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits {
-            body_bytes: 16 << 20,
-            page_bytes: 8 << 20,
-            batch_lines: 100_000,
-            requests: 1024,
-            connections: 8192,
-            head_bytes: 16 << 10,
-            request_time: Duration::from_secs(30),
-            idle_time: Duration::from_secs(60),
-            stop_time: Duration::from_secs(30),
-        }
-    }
+/// Files in PEM form.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TlsFiles {
+    /// The certificate of the service, and those that it was signed with.
+    pub certificates: PathBuf,
+    /// Its private key.
+    pub key: PathBuf,
 }
 
 impl Settings {
@@ -93,10 +69,14 @@ impl Settings {
         Settings {
             directory,
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+            admin_listen: None,
+            tls: None,
             tokens: Tokens::default(),
             hosts: Vec::new(),
+            origins: Vec::new(),
             backups: None,
             access_log: true,
+            log_format: LogFormat::Text,
             skip_damaged: false,
             threads: 0,
             memory_bytes: 0,
@@ -116,8 +96,11 @@ impl Settings {
             .map_err(|cause| Error::bad_input(path, format!("is not a valid configuration:\n{cause}")))?;
         let beside = path.parent().expect("a file that was read has a parent");
         set(&mut self.listen, file.listen);
+        self.admin_listen = file.admin_listen.or(self.admin_listen);
         set(&mut self.hosts, file.hosts);
+        set(&mut self.origins, file.origins);
         set(&mut self.access_log, file.access_log);
+        set(&mut self.log_format, file.log_format);
         set(&mut self.skip_damaged, file.skip_damaged);
         set(&mut self.threads, file.threads);
         set(&mut self.memory_bytes, file.memory.map(|bytes| bytes.0));
@@ -128,19 +111,14 @@ impl Settings {
         if let Some(tokens) = file.tokens {
             self.tokens = Tokens::read(&beside.join(tokens))?;
         }
-        let limits = &mut self.limits;
-        let given = file.limits;
-        // On a small machine, a limit beyond its memory is not a limit.
-        let usize_of = |bytes: Option<Bytes>| bytes.map(|bytes| usize::try_from(bytes.0).unwrap_or(usize::MAX));
-        set(&mut limits.body_bytes, usize_of(given.body));
-        set(&mut limits.page_bytes, usize_of(given.page));
-        set(&mut limits.batch_lines, given.batch_lines);
-        set(&mut limits.requests, given.requests);
-        set(&mut limits.connections, given.connections);
-        set(&mut limits.head_bytes, usize_of(given.head));
-        set(&mut limits.request_time, given.request_seconds.map(Duration::from_secs));
-        set(&mut limits.idle_time, given.idle_seconds.map(Duration::from_secs));
-        set(&mut limits.stop_time, given.stop_seconds.map(Duration::from_secs));
+        self.tls = match (file.tls_cert, file.tls_key) {
+            (Some(certificates), Some(key)) => {
+                Some(TlsFiles { certificates: beside.join(certificates), key: beside.join(key) })
+            }
+            (None, None) => self.tls.take(),
+            _ => return Err(Error::bad_input(path, "has one of tls_cert and tls_key; give both")),
+        };
+        self.limits.read(file.limits);
         Ok(())
     }
 
@@ -151,37 +129,29 @@ impl Settings {
     pub fn check(&self) -> Result<()> {
         if !self.listen.ip().is_loopback() && self.tokens.is_empty() {
             let reason = format!(
-                "others can reach {}, so give `tokens`: a file with lines like 'write SECRET' and 'read SECRET', or the same in LOOKALIKE_TOKENS, separated by commas",
+                "others can reach {}, so give `tokens`: a file with lines like 'admin SECRET', 'write SECRET' and 'read SECRET', or the same in LOOKALIKE_TOKENS, separated by commas",
                 self.listen
             );
             return Err(Error::conflict("listen", reason));
         }
-        let limits = &self.limits;
-        for (name, limit) in [
-            ("limits.body", limits.body_bytes),
-            ("limits.page", limits.page_bytes),
-            ("limits.batch_lines", limits.batch_lines),
-            ("limits.requests", limits.requests),
-            ("limits.connections", limits.connections),
-        ] {
-            if limit == 0 {
-                return Err(Error::invalid(name, limit, "must be at least 1; leave it out for the default"));
-            }
+        if cfg!(not(feature = "tls")) && self.tls.is_some() {
+            return Err(Error::conflict(
+                "tls_cert",
+                "this program was built without TLS; build it with `--features tls`",
+            ));
         }
-        for (name, time) in [("limits.request_seconds", limits.request_time), ("limits.idle_seconds", limits.idle_time)]
-        {
-            if time.is_zero() {
-                return Err(Error::invalid(name, time.as_secs(), "must be at least 1; leave it out for the default"));
-            }
+        if let Some(origin) = self.origins.iter().find(|origin| !origin.contains("://") || origin.ends_with('/')) {
+            return Err(Error::invalid(
+                "origins",
+                origin,
+                "must be as in https://seen.example, or with :PORT behind it",
+            ));
         }
-        if limits.head_bytes < LEAST_HEAD_BYTES {
-            return Err(Error::invalid("limits.head", limits.head_bytes, "must be at least 8KiB"));
-        }
-        Ok(())
+        self.limits.check()
     }
 }
 
-fn set<T>(place: &mut T, given: Option<T>) {
+pub(crate) fn set<T>(place: &mut T, given: Option<T>) {
     if let Some(given) = given {
         *place = given;
     }
@@ -189,12 +159,12 @@ fn set<T>(place: &mut T, given: Option<T>) {
 
 /// A number of bytes, as in `8MiB`.
 #[derive(Debug, Clone, Copy)]
-struct Bytes(u64);
+pub(crate) struct ByteCount(pub(crate) u64);
 
-impl<'de> Deserialize<'de> for Bytes {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<Bytes, D::Error> {
+impl<'de> Deserialize<'de> for ByteCount {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> std::result::Result<ByteCount, D::Error> {
         let text = String::deserialize(deserializer)?;
-        parse_bytes(&text).map(Bytes).map_err(serde::de::Error::custom)
+        parse_bytes(&text).map(ByteCount).map_err(serde::de::Error::custom)
     }
 }
 
@@ -203,34 +173,27 @@ impl<'de> Deserialize<'de> for Bytes {
 #[serde(deny_unknown_fields, default)]
 struct File {
     listen: Option<SocketAddr>,
+    admin_listen: Option<SocketAddr>,
+    tls_cert: Option<PathBuf>,
+    tls_key: Option<PathBuf>,
     tokens: Option<PathBuf>,
     hosts: Option<Vec<String>>,
+    origins: Option<Vec<String>>,
     backups: Option<PathBuf>,
     access_log: Option<bool>,
+    log_format: Option<LogFormat>,
     skip_damaged: Option<bool>,
     threads: Option<usize>,
-    memory: Option<Bytes>,
+    memory: Option<ByteCount>,
     memory_rows: Option<u64>,
     limits: FileLimits,
     collections: Option<BTreeMap<String, CollectionSettings>>,
 }
 
-#[derive(Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-struct FileLimits {
-    body: Option<Bytes>,
-    page: Option<Bytes>,
-    batch_lines: Option<usize>,
-    requests: Option<usize>,
-    connections: Option<usize>,
-    head: Option<Bytes>,
-    request_seconds: Option<u64>,
-    idle_seconds: Option<u64>,
-    stop_seconds: Option<u64>,
-}
-
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]

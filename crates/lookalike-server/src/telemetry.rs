@@ -2,14 +2,19 @@
 
 use std::cell::RefCell;
 use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
+use lookalike::online::OnlineStats;
 use metrics::{Counter, Histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
-use crate::collections::Collection;
+use crate::Service;
+use crate::log::log;
+use crate::process::write_figures;
 
 /// From 50 µs to 10 s.
 const BUCKETS: [f64; 16] =
@@ -23,7 +28,14 @@ pub(crate) fn metrics_handle() -> Option<PrometheusHandle> {
     let install = || {
         let matcher = Matcher::Full("lookalike_request_seconds".to_owned());
         let builder = PrometheusBuilder::new().set_buckets_for_metric(matcher, &BUCKETS);
-        builder.expect("there are buckets").install_recorder().ok()
+        let handle = builder.expect("there are buckets").install_recorder().ok();
+        metrics::describe_counter!("lookalike_requests_total", "Requests.");
+        metrics::describe_histogram!(
+            "lookalike_request_seconds",
+            "Time of requests; of batches, until the last line was sent."
+        );
+        metrics::describe_counter!("lookalike_pages_total", "Answers about pages, by verdict.");
+        handle
     };
     HANDLE.get_or_init(install).clone()
 }
@@ -77,37 +89,130 @@ pub(crate) fn count_request(route: &str, method: &Method, status: StatusCode, ti
     });
 }
 
-/// Updates the metrics of a collection.
-pub(crate) fn publish(collection: &Collection) {
-    let name = || collection.name.clone();
-    let stats = collection.online.stats();
-    let gauges = [
-        ("lookalike_rows", stats.rows),
-        ("lookalike_rows_in_memory", stats.rows_in_memory),
-        ("lookalike_segments", stats.segments as u64),
-        ("lookalike_segments_in_memory", stats.segments_in_memory as u64),
-        ("lookalike_segment_bytes", stats.segment_bytes),
-        ("lookalike_store_bytes", stats.store_bytes),
-        ("lookalike_changes_not_in_segments", stats.last_change.saturating_sub(stats.covered)),
-        ("lookalike_store_failed", u64::from(stats.failed.is_some())),
-    ];
-    for (gauge, value) in gauges {
-        metrics::gauge!(gauge, "collection" => name()).set(value as f64);
+/// One metric: name, type, help, and its value for each collection or for the service.
+struct Family {
+    name: &'static str,
+    kind: &'static str,
+    help: &'static str,
+}
+
+impl Family {
+    fn write(&self, out: &mut String, values: impl IntoIterator<Item = (Option<String>, f64)>) {
+        let Family { name, kind, help } = self;
+        // Writing to a string does not fail.
+        let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+        for (collection, value) in values {
+            let _ = match collection {
+                Some(collection) => writeln!(out, "{name}{{collection=\"{collection}\"}} {value}"),
+                None => writeln!(out, "{name} {value}"),
+            };
+        }
     }
-    let counters = [
-        ("lookalike_sync_groups_total", stats.groups),
-        ("lookalike_synced_pages_total", stats.grouped),
-        ("lookalike_merges_total", stats.merging.merges),
-        ("lookalike_store_reopened_total", stats.reopened),
-    ];
-    for (counter, value) in counters {
-        metrics::counter!(counter, "collection" => name()).absolute(value);
+}
+
+const fn gauge(name: &'static str, help: &'static str) -> Family {
+    Family { name, kind: "gauge", help }
+}
+
+const fn counter(name: &'static str, help: &'static str) -> Family {
+    Family { name, kind: "counter", help }
+}
+
+/// A metric of a collection, and where it is found.
+type OfCollection = (Family, fn(&OnlineStats) -> f64);
+
+#[rustfmt::skip]
+const OF_COLLECTIONS: [OfCollection; 19] = [
+    (gauge("lookalike_rows", "Rows; deleted ones count until they are merged away."), |stats| stats.rows as f64),
+    (gauge("lookalike_rows_in_memory", "Rows in memory, which are not in segments yet."), |stats| stats.rows_in_memory as f64),
+    (gauge("lookalike_segments", "Segments in files."), |stats| stats.segments as f64),
+    (gauge("lookalike_segments_in_memory", "Segments in memory, which wait to be merged."), |stats| stats.segments_in_memory as f64),
+    (gauge("lookalike_segment_bytes", "Bytes of segments in files."), |stats| stats.segment_bytes as f64),
+    (gauge("lookalike_store_bytes", "Bytes of the store."), |stats| stats.store_bytes as f64),
+    (gauge("lookalike_changes_not_in_segments", "Merge debt: changes that a start would read from the store."),
+        |stats| stats.last_change.saturating_sub(stats.covered) as f64),
+    (counter("lookalike_changes_total", "The number of the last change."), |stats| stats.last_change as f64),
+    (counter("lookalike_sync_groups_total", "Groups of pages that were synced together."), |stats| stats.groups as f64),
+    (counter("lookalike_synced_pages_total", "Pages in those groups."), |stats| stats.grouped as f64),
+    (counter("lookalike_sync_seconds_total", "Time that writing and syncing groups took."), |stats| stats.sync_seconds),
+    (counter("lookalike_merges_total", "Merges of segments."), |stats| stats.merging.merges as f64),
+    (counter("lookalike_merge_seconds_total", "Time that merges took."), |stats| stats.merging.seconds),
+    (gauge("lookalike_merge_failed", "1 if the last merge failed."), |stats| f64::from(u8::from(stats.merging.failed.is_some()))),
+    (counter("lookalike_store_reopened_total", "How often the store was reopened after a failure."), |stats| stats.reopened as f64),
+    (gauge("lookalike_writer_alive", "1 if the thread that stores pages is there."), |stats| f64::from(u8::from(stats.writer.is_alive))),
+    (gauge("lookalike_writer_busy_seconds", "How long the thread that stores has been busy with what it does now; a sync that hangs shows here."),
+        |stats| stats.writer.busy_seconds.unwrap_or(0.0)),
+    (gauge("lookalike_writer_queue", "Pages that wait to be stored."), |stats| stats.writer.waiting as f64),
+    (counter("lookalike_writer_restarted_total", "How often the thread that stores was started again after a panic."),
+        |stats| stats.writer.restarted as f64),
+];
+
+/// Writes the metrics of collections, of the service and of the process.
+pub(crate) fn write_metrics(out: &mut String, service: &Service) {
+    let limits = service.limits();
+    let collections = service.collections().ok();
+    let open: Vec<(String, OnlineStats, bool)> = collections.map_or_else(Vec::new, |collections| {
+        let open = collections.open().into_iter();
+        open.map(|one| (one.name.clone(), one.online.stats(), one.trouble(limits.stall_time).is_some())).collect()
+    });
+    for (family, value) in &OF_COLLECTIONS {
+        family.write(out, open.iter().map(|(name, stats, _)| (Some(name.clone()), value(stats))));
     }
-    let seconds = [
-        ("lookalike_sync_seconds_total", stats.sync_seconds),
-        ("lookalike_merge_seconds_total", stats.merging.seconds),
+    let failed = open.iter().map(|(name, _, has_failed)| (Some(name.clone()), f64::from(u8::from(*has_failed))));
+    gauge(
+        "lookalike_store_failed",
+        "1 while nothing can be stored: the store has failed, or the thread that stores is dead or hangs.",
+    )
+    .write(out, failed);
+    let is_stopping = service.is_stopping.load(Ordering::Relaxed);
+    let is_ready = collections.is_some() && !is_stopping && open.iter().all(|(_, _, has_failed)| !has_failed);
+    let known = collections.map_or(0, |collections| collections.list().len());
+    #[rustfmt::skip]
+    let of_service = [
+        (gauge("lookalike_ready", "1 if /readyz says so."), f64::from(u8::from(is_ready))),
+        (gauge("lookalike_collections", "Collections, open or not."), known as f64),
+        (gauge("lookalike_collections_open", "Collections that are open."), open.len() as f64),
+        (gauge("lookalike_connections", "Connections."), service.connections.used() as f64),
+        (gauge("lookalike_connections_max", "Limit of connections."), limits.connections as f64),
+        (gauge("lookalike_requests_active", "Requests that are worked on."), service.requests.used() as f64),
+        (gauge("lookalike_requests_max", "Limit of requests that are worked on."), limits.requests as f64),
+        (gauge("lookalike_batches_active", "Batches under way."), service.batches.used() as f64),
+        (gauge("lookalike_body_memory_bytes", "Memory of bodies, lines and waiting responses."), service.memory.used() as f64),
+        (gauge("lookalike_body_memory_max_bytes", "Limit of that memory."), limits.body_memory as f64),
+        (counter("lookalike_log_lines_dropped_total", "Lines of the log that were dropped because nobody read them."), log().dropped() as f64),
     ];
-    for (gauge, value) in seconds {
-        metrics::gauge!(gauge, "collection" => name()).set(value);
+    for (family, value) in of_service {
+        family.write(out, [(None, value)]);
+    }
+    write_figures(out);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::Settings;
+
+    #[test]
+    fn every_metric_has_help_and_a_type_before_its_values() {
+        count_request("/v1/pages", &Method::POST, StatusCode::OK, Duration::from_millis(1));
+        let service = Service::new(Settings::new("not-there".into())).unwrap();
+        let mut text = service.metrics.as_ref().unwrap().render();
+        write_metrics(&mut text, &service);
+        let mut described = std::collections::HashSet::new();
+        for line in text.lines().filter(|line| !line.is_empty()) {
+            let name = if let Some(rest) = line.strip_prefix("# ") {
+                let mut words = rest.split(' ');
+                let (what, name) = (words.next().unwrap(), words.next().unwrap());
+                assert!(described.insert((what.to_owned(), name.to_owned())), "twice: {line}");
+                continue;
+            } else {
+                let name = line.split(['{', ' ']).next().unwrap();
+                ["_bucket", "_sum", "_count"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(name)
+            };
+            for what in ["HELP", "TYPE"] {
+                assert!(described.contains(&(what.to_owned(), name.to_owned())), "{what} of {line}");
+            }
+        }
+        assert!(described.len() > 60);
     }
 }

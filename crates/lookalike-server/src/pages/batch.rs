@@ -1,14 +1,15 @@
 //! Many pages in one request: one per line, or the elements of an array; streamed both ways.
 //!
 //! One task reads pages and starts a lookup for each ([`read_items`]); another finishes the lookups in the same order and
-//! writes their responses ([`write_responses`]).
+//! writes their responses ([`ResponseWriter`]).
 
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::extract::{Extension, State};
+use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
@@ -21,8 +22,9 @@ use utoipa::ToSchema;
 
 use crate::Service;
 use crate::body::BodyReader;
+use crate::budget::Reservation;
 use crate::collections::Collection;
-use crate::middleware::Permit;
+use crate::limits::Limits;
 use crate::pages::PageInput;
 use crate::pages::items::{BatchForm, Items};
 use crate::pages::lookup::{Lookup, LookupQuery, StoreInput};
@@ -30,11 +32,17 @@ use crate::pages::response::PageResponse;
 use crate::problem::{Problem, ProblemKind};
 use crate::request::TargetCollection;
 use crate::to_json;
+use crate::tokens::Access;
 
 /// Bytes of responses that wait for a client that does not read them.
 const MOST_WAITING_BYTES: usize = 64 << 20;
 /// Lookups that are started and not finished, at most.
 const MOST_STARTED: usize = 256;
+/// Pages that wait to be stored from which on batches pause: half of what the library lets wait, so that there is room for
+/// single pages.
+const CROWDED: u64 = 4096;
+/// How long they pause.
+const PAUSE: Duration = Duration::from_millis(5);
 
 /// A problem with one page of a batch
 #[derive(Serialize, ToSchema)]
@@ -93,61 +101,138 @@ pub(crate) async fn batch(
     State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
     query: LookupQuery,
-    Extension(permit): Extension<Permit>,
+    access: Access,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
     let form = BatchForm::of(&headers)?;
-    let limits = service.settings.limits;
-    let items = Items::open(form, BodyReader::new(&headers, body, limits.body_bytes)?, limits).await?;
+    let limits = service.limits();
+    if query.store != StoreInput::Never {
+        collection.check_writer(limits.stall_time)?;
+    }
+    let slot = service.batches.take(limits.batches).ok_or_else(|| {
+        ProblemKind::TooBusy
+            .with("the service is already handling as many batches as it accepts; try again in a moment")
+    })?;
+    let unanswered = Arc::new(AtomicUsize::new(0));
+    let body = BodyReader::of_batch(&service, &headers, body, Arc::clone(&unanswered))?;
+    let items = Items::open(form, body, limits, &service.memory).await?;
     // Responses are held for clients that send everything before they read: the channel has no limit, their bytes have one.
-    let (out, responses) = mpsc::unbounded_channel::<Bytes>();
+    let (out, responses) = mpsc::unbounded_channel::<(Bytes, Reservation)>();
     let waiting_bytes = Arc::new(AtomicUsize::new(0));
-    let (started, to_finish) = mpsc::channel::<(usize, Lookup)>(MOST_STARTED);
-    tokio::spawn(read_items(service, Arc::clone(&collection), form, items, query.store, started));
-    let writer = ResponseWriter { form, is_explained: query.explain, out, waiting_bytes: Arc::clone(&waiting_bytes) };
-    tokio::spawn(writer.write_responses(collection, to_finish));
-    // The permit is held until the last response is sent.
-    let frames =
-        stream::unfold((responses, waiting_bytes, permit), |(mut responses, waiting_bytes, permit)| async move {
-            let part = responses.recv().await?;
-            waiting_bytes.fetch_sub(part.len(), Ordering::Relaxed);
-            Some((Ok::<_, Infallible>(Frame::data(part)), (responses, waiting_bytes, permit)))
-        });
+    let (started, to_finish) = mpsc::channel::<StartedItem>(MOST_STARTED);
+    let batch = Batch { end: Instant::now() + limits.batch_time, form, limits, service, collection, unanswered };
+    let batch = Arc::new(batch);
+    tokio::spawn(read_items(Arc::clone(&batch), access, items, query.store, started));
+    let waiting = Arc::clone(&waiting_bytes);
+    let writer = ResponseWriter { batch, is_explained: query.explain, out, waiting_bytes: waiting };
+    tokio::spawn(writer.write_responses(to_finish));
+    // The place is held until the last response is sent.
+    let frames = stream::unfold((responses, waiting_bytes, slot), |(mut responses, waiting_bytes, slot)| async move {
+        let (part, _memory) = responses.recv().await?;
+        waiting_bytes.fetch_sub(part.len(), Ordering::Relaxed);
+        Some((Ok::<_, Infallible>(Frame::data(part)), (responses, waiting_bytes, slot)))
+    });
     let mut response = Response::new(Body::new(StreamBody::new(frames)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
     Ok(response)
 }
 
-/// Starts a lookup for each page of a body; says what is wrong if it cannot go on.
-async fn read_items(
+/// What the parts of a batch share.
+struct Batch {
     service: Arc<Service>,
     collection: Arc<Collection>,
     form: BatchForm,
+    limits: Limits,
+    end: Instant,
+    /// Pages that were read and have no response yet.
+    unanswered: Arc<AtomicUsize>,
+}
+
+impl Batch {
+    fn time_left(&self) -> Duration {
+        self.end.saturating_duration_since(Instant::now())
+    }
+
+    fn over(&self) -> Problem {
+        let seconds = self.limits.batch_time.as_secs();
+        ProblemKind::Timeout.with(format!("the batch was not finished after {seconds} seconds; the rest is not read"))
+    }
+
+    /// Starts with a page. While the thread that stores has enough to do, or hangs, this waits: a page is not refused because
+    /// others were faster.
+    async fn start(&self, item: &[u8], store: StoreInput, is_gone: impl Fn() -> bool) -> Lookup {
+        loop {
+            let writer = self.collection.online.writer();
+            let is_crowded = store != StoreInput::Never && writer.is_alive && writer.waiting >= CROWDED;
+            if !is_crowded {
+                match Lookup::start(&self.service, &self.collection, item, store).await {
+                    Lookup::Refused => {}
+                    started => return started,
+                }
+            }
+            if self.time_left().is_zero() || is_gone() {
+                return Lookup::Refused;
+            }
+            tokio::time::sleep(PAUSE).await;
+        }
+    }
+}
+
+/// A page whose lookup has begun.
+struct StartedItem {
+    number: usize,
+    lookup: Lookup,
+    _memory: Option<Reservation>,
+}
+
+/// Starts a lookup for each page of a body; says what is wrong if it cannot go on.
+async fn read_items(
+    batch: Arc<Batch>,
+    access: Access,
     mut items: Items,
     store: StoreInput,
-    started: mpsc::Sender<(usize, Lookup)>,
+    started: mpsc::Sender<StartedItem>,
 ) {
-    let most = service.settings.limits.batch_lines;
+    let limits = batch.limits;
     for number in 0.. {
-        let next = match items.next().await {
-            Ok(Some(_)) if number == most => {
-                let reason = format!("a batch has at most {most} {}s; the rest is not read", form.item());
+        let next = tokio::time::timeout(batch.time_left(), items.next()).await.unwrap_or_else(|_| Err(batch.over()));
+        let next = match next {
+            Ok(Some(_)) if number == limits.batch_lines => {
+                let reason =
+                    format!("a batch has at most {} {}s; the rest is not read", limits.batch_lines, batch.form.item());
                 Err(ProblemKind::TooLarge.with(reason))
             }
             next => next,
         };
-        let (lookup, is_last) = match next {
+        let is_blank = |item: &[u8]| item.iter().all(u8::is_ascii_whitespace);
+        let (lookup, memory) = match next {
             Ok(None) => return,
-            Ok(Some(item)) if item.iter().all(u8::is_ascii_whitespace) => match form {
-                BatchForm::Lines => continue,
-                BatchForm::Array => (Lookup::Done(Err(ProblemKind::BadJson.with("there is no page here"))), false),
-            },
-            Ok(Some(item)) => (Lookup::start(&service, &collection, &item, store).await, false),
-            Err(problem) => (Lookup::Done(Err(problem)), true),
+            Ok(Some((item, _))) if batch.form == BatchForm::Lines && is_blank(&item) => continue,
+            Ok(Some((item, memory))) => {
+                batch.unanswered.fetch_add(1, Ordering::Relaxed);
+                // The request itself counts for its first page.
+                while number > 0
+                    && let Err(wait) = access.take(limits.token_rate)
+                    && !started.is_closed()
+                {
+                    tokio::time::sleep(wait).await;
+                }
+                let lookup = if is_blank(&item) {
+                    Lookup::Done(Err(ProblemKind::BadJson.with("there is no page here")))
+                } else {
+                    batch.start(&item, store, || started.is_closed()).await
+                };
+                (lookup, Some(memory))
+            }
+            Err(problem) => {
+                batch.unanswered.fetch_add(1, Ordering::Relaxed);
+                (Lookup::Done(Err(problem)), None)
+            }
         };
+        let is_last = memory.is_none();
         // Nobody receives it if the client is gone.
-        if started.send((number, lookup)).await.is_err() || is_last {
+        if started.send(StartedItem { number, lookup, _memory: memory }).await.is_err() || is_last {
             return;
         }
     }
@@ -155,55 +240,65 @@ async fn read_items(
 
 /// Writes the responses of a batch.
 struct ResponseWriter {
-    form: BatchForm,
+    batch: Arc<Batch>,
     is_explained: bool,
-    out: mpsc::UnboundedSender<Bytes>,
+    out: mpsc::UnboundedSender<(Bytes, Reservation)>,
     waiting_bytes: Arc<AtomicUsize>,
 }
 
 impl ResponseWriter {
     /// Finishes lookups and writes a response for each.
-    async fn write_responses(self, collection: Arc<Collection>, mut to_finish: mpsc::Receiver<(usize, Lookup)>) {
-        let mut before: &[u8] = match self.form {
-            BatchForm::Lines => b"",
-            BatchForm::Array => b"[",
+    async fn write_responses(self, mut to_finish: mpsc::Receiver<StartedItem>) {
+        let batch = &self.batch;
+        let (first, between, after): (&[u8], &[u8], &[u8]) = match batch.form {
+            BatchForm::Lines => (b"", b"", b"\n"),
+            BatchForm::Array => (b"[", b",\n", b""),
         };
-        while let Some((number, lookup)) = to_finish.recv().await {
-            let finished = lookup.finish().await;
+        let mut before = first;
+        while let Some(StartedItem { number, lookup, _memory }) = to_finish.recv().await {
+            // The client may be gone while nothing can be stored.
+            let finished = tokio::select! {
+                finished = tokio::time::timeout(batch.time_left() + PAUSE, lookup.finish()) => finished,
+                () = self.out.closed() => return,
+            };
             let is_over = self.waiting_bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES;
-            let item = match finished {
+            let finished = match finished {
                 _ if is_over => {
                     let reason = "too many responses wait to be read; the rest of the batch is not answered";
-                    BatchItem::problem(self.form, number, ProblemKind::TooLarge.with(reason))
+                    Err(ProblemKind::TooLarge.with(reason))
                 }
-                Ok(outcome) => {
-                    collection.count(outcome.verdict);
-                    BatchItem::Page(Box::new(PageResponse::new(outcome, &collection, self.is_explained)))
-                }
-                Err(problem) => BatchItem::problem(self.form, number, problem),
+                finished => finished.unwrap_or_else(|_| Err(batch.over())),
             };
-            let mut written = before.to_vec();
-            written.extend(to_json(&item));
-            match self.form {
-                BatchForm::Lines => written.push(b'\n'),
-                BatchForm::Array => before = b",\n",
-            }
-            if !self.send(written) {
+            let item = match finished {
+                Ok(outcome) => {
+                    batch.collection.count(outcome.verdict);
+                    BatchItem::Page(Box::new(PageResponse::new(outcome, &batch.collection, self.is_explained)))
+                }
+                Err(problem) => BatchItem::problem(batch.form, number, problem),
+            };
+            let is_sent = self.send([before, &to_json(&item), after].concat()).await;
+            before = between;
+            batch.unanswered.fetch_sub(1, Ordering::Relaxed);
+            if !is_sent {
                 return;
             }
             if is_over {
                 break;
             }
         }
-        if self.form == BatchForm::Array {
-            let is_empty = before == b"[";
-            self.send(if is_empty { b"[]\n".to_vec() } else { b"]\n".to_vec() });
+        if batch.form == BatchForm::Array {
+            let is_empty = before == first;
+            self.send(if is_empty { b"[]\n".to_vec() } else { b"]\n".to_vec() }).await;
         }
     }
 
-    /// Says whether somebody still listens.
-    fn send(&self, written: Vec<u8>) -> bool {
+    /// Says whether somebody still listens. A client that reads gives memory back; one that does not is cut off.
+    async fn send(&self, written: Vec<u8>) -> bool {
+        let mut memory = self.batch.service.memory.reservation();
+        if memory.wait_to_grow_to(written.len(), self.batch.limits.idle_time).await.is_err() {
+            return false;
+        }
         self.waiting_bytes.fetch_add(written.len(), Ordering::Relaxed);
-        self.out.send(written.into()).is_ok()
+        self.out.send((written.into(), memory)).is_ok()
     }
 }

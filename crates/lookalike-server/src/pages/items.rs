@@ -2,12 +2,15 @@
 //!
 //! Only the ends of items are found here; what is between them is parsed, and may be wrong, one by one.
 
+use std::sync::Arc;
+
 use axum::http::HeaderMap;
 use bytes::{Buf, Bytes};
 
 use crate::body::{BodyReader, check_type};
+use crate::budget::{MemoryBudget, Reservation};
+use crate::limits::Limits;
 use crate::problem::{Problem, ProblemKind};
-use crate::settings::Limits;
 
 pub(super) const NDJSON: [&str; 4] =
     ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
@@ -89,18 +92,38 @@ pub(super) struct Items {
     part: Bytes,
     /// The current item, as far as it has arrived.
     item: Vec<u8>,
+    /// What it takes.
+    memory: Reservation,
+    budget: Arc<MemoryBudget>,
     nesting: Nesting,
-    /// Items so far.
+    /// Elements so far.
     count: usize,
     is_closed: bool,
 }
 
+/// An item and the memory that it takes.
+type HeldItem = (Vec<u8>, Reservation);
+
 impl Items {
     /// Reads up to the first item: whatever is not an array is refused as a whole.
-    pub(super) async fn open(form: BatchForm, body: BodyReader, limits: Limits) -> Result<Items, Problem> {
-        let (part, item) = (Bytes::new(), Vec::new());
-        let nesting = Nesting::default();
-        let mut items = Items { form, body, limits, part, item, nesting, count: 0, is_closed: false };
+    pub(super) async fn open(
+        form: BatchForm,
+        body: BodyReader,
+        limits: Limits,
+        budget: &Arc<MemoryBudget>,
+    ) -> Result<Items, Problem> {
+        let mut items = Items {
+            form,
+            body,
+            limits,
+            part: Bytes::new(),
+            item: Vec::new(),
+            memory: budget.reservation(),
+            budget: Arc::clone(budget),
+            nesting: Nesting::default(),
+            count: 0,
+            is_closed: false,
+        };
         if form == BatchForm::Array {
             match items.next_visible().await? {
                 Some(b'[') => items.part.advance(1),
@@ -112,38 +135,37 @@ impl Items {
     }
 
     /// The next item; nothing after the last one.
-    pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+    pub(super) async fn next(&mut self) -> Result<Option<HeldItem>, Problem> {
         match self.form {
             BatchForm::Lines => self.next_line().await,
             BatchForm::Array => self.next_element().await,
         }
     }
 
-    async fn next_line(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+    async fn next_line(&mut self) -> Result<Option<HeldItem>, Problem> {
         loop {
             let end = self.part.iter().position(|&byte| byte == b'\n');
-            self.take(end)?;
+            self.extend(end).await?;
             if end.is_some() {
-                return Ok(Some(std::mem::take(&mut self.item)));
+                return Ok(Some(self.take()));
             }
             if !self.receive().await? {
-                return Ok(Some(std::mem::take(&mut self.item)).filter(|line| !line.is_empty()));
+                return Ok((!self.item.is_empty()).then(|| self.take()));
             }
         }
     }
 
-    async fn next_element(&mut self) -> Result<Option<Vec<u8>>, Problem> {
+    async fn next_element(&mut self) -> Result<Option<HeldItem>, Problem> {
         while !self.is_closed {
             let end = self.nesting.find_end(&self.part);
             self.is_closed = end.is_some_and(|end| self.part[end] == b']');
-            self.take(end)?;
+            self.extend(end).await?;
             if end.is_some() {
-                let element = std::mem::take(&mut self.item);
-                if self.count == 0 && self.is_closed && element.iter().all(u8::is_ascii_whitespace) {
+                if self.count == 0 && self.is_closed && self.item.iter().all(u8::is_ascii_whitespace) {
                     break;
                 }
                 self.count += 1;
-                return Ok(Some(element));
+                return Ok(Some(self.take()));
             }
             if !self.receive().await? {
                 let reason = format!("the array breaks off after {} complete elements", self.count);
@@ -171,25 +193,36 @@ impl Items {
     }
 
     /// Moves what has arrived to the current item: up to `end`, which is left out, or all.
-    fn take(&mut self, end: Option<usize>) -> Result<(), Problem> {
+    async fn extend(&mut self, end: Option<usize>) -> Result<(), Problem> {
         let rest = self.part.split_to(end.unwrap_or(self.part.len()));
-        self.item.extend_from_slice(&rest);
+        let length = self.item.len() + rest.len();
         let limit = self.limits.body_bytes;
-        if self.item.len() > limit {
+        if length > limit {
             let reason = format!("this {} is longer than {limit} bytes; the rest is not read", self.form.item());
             return Err(ProblemKind::TooLarge.with(reason));
         }
+        if length > self.item.capacity() {
+            let wanted = (self.item.capacity() * 2).min(limit).max(length);
+            // What this batch has in hand is given back as it is answered.
+            self.memory.wait_to_grow_to(wanted, self.limits.request_time).await?;
+            self.item.reserve_exact(wanted - self.item.len());
+        }
+        self.item.extend_from_slice(&rest);
         if end.is_some() {
             self.part.advance(1);
         }
         Ok(())
     }
 
+    /// The current item, which is complete.
+    fn take(&mut self) -> HeldItem {
+        let memory = std::mem::replace(&mut self.memory, self.budget.reservation());
+        (std::mem::take(&mut self.item), memory)
+    }
+
     /// Waits for the next part; says whether there is one.
     async fn receive(&mut self) -> Result<bool, Problem> {
-        let part = tokio::time::timeout(self.limits.request_time, self.body.next()).await;
-        let part = part.map_err(|_| ProblemKind::Timeout.with("the next part of the batch did not arrive in time"))?;
-        match part? {
+        match self.body.next().await? {
             Some(part) => self.part = part,
             None => return Ok(false),
         }
@@ -206,6 +239,8 @@ mod tests {
     use std::convert::Infallible;
 
     use super::*;
+    use crate::Service;
+    use crate::settings::Settings;
 
     /// The items of a body that arrives in parts of `size` bytes, and the problem at its end.
     async fn cut(form: BatchForm, text: &str, size: usize) -> (Vec<String>, Option<Problem>) {
@@ -216,15 +251,16 @@ mod tests {
             .collect();
         let body = Body::new(StreamBody::new(stream::iter(parts)));
         let limits = Limits { body_bytes: 40, ..Limits::default() };
-        let reader = BodyReader::new(&HeaderMap::new(), body, limits.body_bytes).unwrap();
-        let mut items = match Items::open(form, reader, limits).await {
+        let service = Service::new(Settings::new("not-there".into())).unwrap();
+        let reader = BodyReader::of_batch(&service, &HeaderMap::new(), body, Arc::default()).unwrap();
+        let mut items = match Items::open(form, reader, limits, &service.memory).await {
             Ok(items) => items,
             Err(problem) => return (Vec::new(), Some(problem)),
         };
         let mut found = Vec::new();
         loop {
             match items.next().await {
-                Ok(Some(item)) => found.push(String::from_utf8(item).unwrap()),
+                Ok(Some((item, _))) => found.push(String::from_utf8(item).unwrap()),
                 Ok(None) => return (found, None),
                 Err(problem) => return (found, Some(problem)),
             }

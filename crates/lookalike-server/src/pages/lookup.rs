@@ -2,8 +2,8 @@
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use lookalike::Result as LibraryResult;
 use lookalike::online::{CheckOutcome, StorePolicy};
+use lookalike::{Error, Result as LibraryResult};
 use serde::Deserialize;
 use tokio::sync::oneshot;
 use utoipa::{IntoParams, ToSchema};
@@ -12,7 +12,7 @@ use crate::Service;
 use crate::body;
 use crate::collections::Collection;
 use crate::pages::input::PageInput;
-use crate::problem::{Problem, shutting_down};
+use crate::problem::{Problem, dropped};
 use crate::request::{Query, WriteAccess};
 
 /// A page from this size on is not read by a thread that others wait for.
@@ -58,14 +58,16 @@ impl<S: Send + Sync> FromRequestParts<S> for LookupQuery {
 pub(super) enum Lookup {
     Done(Result<CheckOutcome, Problem>),
     Storing(oneshot::Receiver<LibraryResult<CheckOutcome>>),
+    /// Too many pages wait to be stored.
+    Refused,
 }
 
 impl Lookup {
     /// Starts with the page in `bytes`. Waits first if the page is large and all cores are busy with such.
     pub(super) async fn start(service: &Service, collection: &Collection, bytes: &[u8], store: StoreInput) -> Lookup {
-        let look = || {
+        let look = || -> Result<Lookup, Problem> {
             let input: PageInput<'_> = body::parse(bytes)?;
-            let page = input.page(service.settings.limits.page_bytes)?;
+            let page = input.page(service.limits().page_bytes)?;
             let policy = match store {
                 StoreInput::Never => return Ok(Lookup::Done(Ok(collection.online.check(&page)?))),
                 StoreInput::IfNew => StorePolicy::IfNew,
@@ -73,8 +75,11 @@ impl Lookup {
             };
             let (sender, receiver) = oneshot::channel();
             // The client may be gone by then.
-            collection.online.put(&page, policy, move |outcome| drop(sender.send(outcome)))?;
-            Ok(Lookup::Storing(receiver))
+            match collection.online.put(&page, policy, move |outcome| drop(sender.send(outcome))) {
+                Ok(()) => Ok(Lookup::Storing(receiver)),
+                Err(Error::Overloaded) => Ok(Lookup::Refused),
+                Err(error) => Err(error.into()),
+            }
         };
         let started = if bytes.len() >= LARGE_BYTES { service.run_heavy(look).await } else { look() };
         started.unwrap_or_else(|problem| Lookup::Done(Err(problem)))
@@ -83,7 +88,8 @@ impl Lookup {
     pub(super) async fn finish(self) -> Result<CheckOutcome, Problem> {
         match self {
             Lookup::Done(outcome) => outcome,
-            Lookup::Storing(receiver) => Ok(receiver.await.map_err(|_| shutting_down())??),
+            Lookup::Refused => Err(Error::Overloaded.into()),
+            Lookup::Storing(receiver) => Ok(receiver.await.map_err(|_| dropped())??),
         }
     }
 }

@@ -11,6 +11,7 @@ pub(crate) use lookup::StoreInput;
 pub(crate) use response::hex;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::StatusCode;
@@ -22,7 +23,8 @@ use utoipa::ToSchema;
 
 use crate::body::JsonBody;
 use crate::collections::Collection;
-use crate::problem::{Problem, ProblemKind, shutting_down};
+use crate::health::HEARTBEAT;
+use crate::problem::{Problem, ProblemKind, dropped};
 use crate::request::{PageId, PageIdQuery, Query, TargetCollection, WriteAccess};
 use crate::{Service, json};
 use lookup::{Lookup, LookupQuery};
@@ -44,7 +46,12 @@ pub(crate) async fn post(
     query: LookupQuery,
     JsonBody(bytes): JsonBody,
 ) -> Result<Response, Problem> {
-    let outcome = Lookup::start(&service, &collection, &bytes, query.store).await.finish().await?;
+    let stall_time = service.limits().stall_time;
+    if query.store != StoreInput::Never {
+        collection.check_writer(stall_time)?;
+    }
+    let lookup = Lookup::start(&service, &collection, &bytes, query.store).await;
+    let outcome = unless_stalled(&collection, stall_time, lookup.finish()).await?;
     collection.count(outcome.verdict);
     Ok(json(StatusCode::OK, &PageResponse::new(outcome, &collection, query.explain)))
 }
@@ -124,11 +131,12 @@ fn show(collection: &Collection, id: String) -> Result<Response, Problem> {
     responses((status = 204, description = "It is gone, and stays gone after a crash"))
 )]
 pub(crate) async fn delete(
+    State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
     _: WriteAccess,
     PageId(id): PageId,
 ) -> Result<Response, Problem> {
-    remove(&collection, &id).await
+    remove(&service, &collection, &id).await
 }
 
 /// Removes a page, with its id in the query: for ids that are URLs
@@ -141,18 +149,37 @@ pub(crate) async fn delete(
     responses((status = 204, description = "It is gone, and stays gone after a crash"))
 )]
 pub(crate) async fn delete_found(
+    State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
     _: WriteAccess,
     Query(query): Query<PageIdQuery>,
 ) -> Result<Response, Problem> {
-    remove(&collection, &query.id).await
+    remove(&service, &collection, &query.id).await
 }
 
-async fn remove(collection: &Collection, id: &str) -> Result<Response, Problem> {
+async fn remove(service: &Service, collection: &Collection, id: &str) -> Result<Response, Problem> {
+    let stall_time = service.limits().stall_time;
+    collection.check_writer(stall_time)?;
     let (sender, receiver) = oneshot::channel();
     collection.online.delete(id, move |was_there| drop(sender.send(was_there)))?;
-    let was_there = receiver.await.map_err(|_| shutting_down())??;
+    let deleted = async { Ok(receiver.await.map_err(|_| dropped())??) };
+    let was_there = unless_stalled(collection, stall_time, deleted).await?;
     if was_there { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_page(id)) }
+}
+
+/// Waits for work of the thread that stores, as long as that thread is at work.
+pub(crate) async fn unless_stalled<T>(
+    collection: &Collection,
+    stall_time: Duration,
+    work: impl Future<Output = Result<T, Problem>>,
+) -> Result<T, Problem> {
+    tokio::pin!(work);
+    loop {
+        if let Ok(done) = tokio::time::timeout(HEARTBEAT, &mut work).await {
+            return done;
+        }
+        collection.check_writer(stall_time)?;
+    }
 }
 
 fn no_page(id: &str) -> Problem {

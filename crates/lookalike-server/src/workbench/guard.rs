@@ -14,8 +14,8 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use super::{Shared, Workbench, views};
 use crate::Rights;
-use crate::access::check_host;
 use crate::json;
+use crate::origin::check_host;
 use crate::problem::internal;
 
 /// The policy of our own pages.
