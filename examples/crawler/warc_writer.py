@@ -1,7 +1,7 @@
 """Writes fetched pages to a WARC file, and asks the service first: a page that is stored already becomes a revisit record.
 
     lookalike serve seen &
-    pip install 'lookalike[client]' requests warcio
+    pip install './crates/lookalike-python[client]' requests warcio
     python warc_writer.py crawl.warc.gz http://example.org/ http://example.org/?session=17 …
 
 - The same payload as a page that was written before: a `revisit` record with the profile identical-payload-digest, which refers to

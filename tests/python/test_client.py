@@ -341,4 +341,4 @@ except ImportError:
 def test_without_httpx_it_says_what_to_install():
     code = "import sys; sys.modules['httpx'] = None; import lookalike.client"
     ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
-    assert "pip install 'lookalike[client]'" in ran.stderr
+    assert "pip install httpx" in ran.stderr

@@ -203,3 +203,21 @@ def test_arrays_are_answered_while_they_arrive(running):
     answers = json.loads(first + answer.read())
     assert [answer["verdict"] for answer in answers] == ["new", "exact"]
     connection.close()
+
+
+def test_collections_are_listed_in_parts(tmp_path):
+    names = ["default", *(f"c{number}" for number in range(5))]
+    with service(tmp_path / "seen") as running:
+        for name in names[1:]:
+            running.call("PUT", f"/v1/collections/{name}", {})
+        found, after, parts = [], "", 0
+        while after is not None:
+            status, part = running.call("GET", f"/v1/collections?limit=2&after={after}")
+            assert status == 200 and len(part["collections"]) <= 2
+            found += [collection["name"] for collection in part["collections"]]
+            after, parts = part["next"], parts + 1
+        assert found == sorted(names) and parts == 3, "the last part says that it is the last"
+        assert running.call("GET", "/v1/collections")[1]["next"] is None
+        for limit in ["0", "1001"]:
+            status, refused = running.call("GET", f"/v1/collections?limit={limit}")
+            assert status == 422 and "1 to 1000" in refused["detail"]

@@ -68,7 +68,8 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
                 let is_possible = match status.as_str() {
                     "404" | "409" => is_collection,
                     "405" => false,
-                    "413" | "415" | "422" => operation.request_body.is_some(),
+                    "413" | "415" => operation.request_body.is_some(),
+                    "422" => operation.request_body.is_some() || operation.parameters.is_some(),
                     "507" => is_stored,
                     _ => true,
                 };

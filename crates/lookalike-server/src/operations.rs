@@ -9,14 +9,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use metrics_exporter_prometheus::PrometheusHandle;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{self, JsonBody};
 use crate::collections::{Collection, CollectionSettings, Listed};
 use crate::health;
 use crate::problem::{Problem, ProblemKind, internal};
-use crate::request::{AdminAccess, CollectionName, TargetCollection};
+use crate::request::{AdminAccess, CollectionName, Query, TargetCollection};
 use crate::telemetry::write_metrics;
 use crate::tokens::Access;
 use crate::{Service, json};
@@ -36,6 +36,23 @@ pub(crate) struct CollectionResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CollectionsResponse {
     collections: Vec<CollectionResponse>,
+    /// What `after` must be for those that follow; null if there are no more
+    next: Option<String>,
+}
+
+/// Collections of one list.
+const MOST_LISTED: usize = 1000;
+
+/// Which collections are listed
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CollectionsQuery {
+    /// Only those behind this name
+    after: Option<String>,
+    /// At most so many; the default is 1000
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
 }
 
 fn collection_response(collection: &Collection) -> CollectionResponse {
@@ -47,15 +64,21 @@ fn collection_response(collection: &Collection) -> CollectionResponse {
     }
 }
 
-/// All collections
+/// All collections, by name
 #[utoipa::path(
     get,
     path = "/v1/collections",
     operation_id = "listCollections",
     tag = "operations",
+    params(CollectionsQuery),
     responses((status = 200, body = CollectionsResponse, description = "The collections, by name"))
 )]
-pub(crate) async fn list(State(service): State<Arc<Service>>, access: Access) -> Result<Response, Problem> {
+pub(crate) async fn list(
+    State(service): State<Arc<Service>>,
+    access: Access,
+    Query(query): Query<CollectionsQuery>,
+) -> Result<Response, Problem> {
+    let limit = check_limit(query.limit, MOST_LISTED, MOST_LISTED)?;
     let listed = service.collections()?.list().into_iter().map(|listed| match listed {
         Listed::Open(collection) => collection_response(&collection),
         Listed::Closed(name, closed) => CollectionResponse {
@@ -65,8 +88,23 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, access: Access) ->
             rows: closed.rows,
         },
     });
-    let collections = listed.filter(|response| access.includes(&response.name)).collect();
-    Ok(json(StatusCode::OK, &CollectionsResponse { collections }))
+    let is_behind = |name: &str| query.after.as_deref().is_none_or(|after| name > after);
+    let mut collections: Vec<CollectionResponse> = listed
+        .filter(|response| access.includes(&response.name) && is_behind(&response.name))
+        .take(limit + 1)
+        .collect();
+    let has_more = collections.len() > limit;
+    collections.truncate(limit);
+    let next = collections.last().filter(|_| has_more).map(|last| last.name.clone());
+    Ok(json(StatusCode::OK, &CollectionsResponse { collections, next }))
+}
+
+/// How many a list may have.
+pub(crate) fn check_limit(limit: Option<usize>, default: usize, most: usize) -> Result<usize, Problem> {
+    match limit.unwrap_or(default) {
+        limit if (1..=most).contains(&limit) => Ok(limit),
+        limit => Err(ProblemKind::BadField.with(format!("limit must be 1 to {most}, not {limit}"))),
+    }
 }
 
 /// A collection

@@ -8,14 +8,14 @@
         answer = client.check({"url": "http://a.org/x", "html": html}, store="if_new")
         print(answer.verdict, [match.id for match in answer.of])
 
-It needs httpx (``pip install 'lookalike[client]'``), and nothing else of this package. ``lookalike.client.scrapy`` is a middleware for
+It needs httpx (the extra ``client``), and nothing else of this package. ``lookalike.client.scrapy`` is a middleware for
 Scrapy.
 """
 
 try:
     import httpx as _httpx  # noqa: F401
 except ImportError as error:
-    raise ImportError("the client of the service needs httpx: pip install 'lookalike[client]'") from error
+    raise ImportError("the client of the service needs httpx: pip install httpx") from error
 
 from lookalike.client._async import AsyncClient
 from lookalike.client._errors import (

@@ -106,8 +106,12 @@ class AsyncClient:
         return await self._run(_calls.stats(self._settings))
 
     async def collections(self) -> list[Collection]:
-        """All collections."""
-        return await self._run(_calls.collections(self._settings))
+        """All collections, by name."""
+        found, after = await self._run(_calls.collections(self._settings, None))
+        while after is not None:
+            more, after = await self._run(_calls.collections(self._settings, after))
+            found += more
+        return found
 
     async def create_collection(self, name: str, **config: Any) -> Collection:
         """Creates a collection (``ngram=3``, ``threshold=0.7``, …); does nothing if it exists with these settings."""

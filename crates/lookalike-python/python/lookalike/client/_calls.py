@@ -163,11 +163,11 @@ def stats(settings: Settings) -> Call[dict[str, Any]]:
     return Call("GET", settings.path("/stats"), dict, repeatable=True)
 
 
-def collections(settings: Settings) -> Call[list[Collection]]:
-    def read(raw: Any) -> list[Collection]:
-        return [Collection.from_json(each) for each in raw["collections"]]
+def collections(settings: Settings, after: str | None) -> Call[tuple[list[Collection], str | None]]:
+    def read(raw: Any) -> tuple[list[Collection], str | None]:
+        return [Collection.from_json(each) for each in raw["collections"]], raw.get("next")
 
-    return Call("GET", "/v1/collections", read, repeatable=True)
+    return Call("GET", "/v1/collections", read, params={} if after is None else {"after": after}, repeatable=True)
 
 
 def create_collection(settings: Settings, name: str, config: Mapping[str, Any]) -> Call[Collection]:

@@ -106,8 +106,12 @@ class Client:
         return self._run(_calls.stats(self._settings))
 
     def collections(self) -> list[Collection]:
-        """All collections."""
-        return self._run(_calls.collections(self._settings))
+        """All collections, by name."""
+        found, after = self._run(_calls.collections(self._settings, None))
+        while after is not None:
+            more, after = self._run(_calls.collections(self._settings, after))
+            found += more
+        return found
 
     def create_collection(self, name: str, **config: Any) -> Collection:
         """Creates a collection (``ngram=3``, ``threshold=0.7``, …); does nothing if it exists with these settings."""
