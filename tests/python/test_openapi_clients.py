@@ -50,7 +50,7 @@ def test_operations_have_stable_names(description):
         "refine": "refine",
         "stats": "getStats",
     }
-    others = {"createCollection", "getCollection", "getMetrics", "isAlive", "isReady", "listCollections"}
+    others = {"createCollection", "deleteCollection", "getCollection", "getMetrics", "isAlive", "isReady", "listCollections"}
     assert ids >= others | set(of_collections.values()) | {f"{id}InCollection" for id in of_collections.values()}
     assert len(ids) == len(list(operations(description)))
 
@@ -123,12 +123,21 @@ def test_a_generated_client_works(running, generated, collection):
     assert [type(answer).__name__ for answer in answers] == ["PageResponse", "ItemProblem", "PageResponse"]
     assert (answers[1].index, answers[1].status, answers[2].of[0].id) == (1, 422, "a")
 
+    listed = ask("pages.find_pages", limit=1)
+    assert [found.id for found in listed.pages] == ["a"] and listed.next_ == "a"
+    assert [found.id for found in ask("pages.find_pages", prefix="http:").pages] == [stored.id]
+
     stats = ask("operations.get_stats")
     assert stats.collection == (collection or "default") and stats.rows >= 2 and stats.problems == []
     assert ask("pages.delete_pages", id=stored.id) is None
     gone = ask("pages.find_pages", id=stored.id)
     assert isinstance(gone, models.Problem) and gone.status == 404
-    assert ask("pages.delete_page", id="a") is None
+    assert ask("pages.delete_pages", prefix="a", confirm=True).deleted == 1
+    kept = models.Page(id="kept", text=text(3), metadata=models.PageMetadataType0.from_dict({"n": 1}), ttl=3600)
+    ask("pages.check_page", body=kept, store=models.Store.ALWAYS)
+    found = ask("pages.find_pages", id="kept")
+    assert found.metadata["n"] == 1 and found.expires_at > found.stored_at
+    assert ask("pages.delete_page", id="kept") is None
 
     refused = ask("pages.check_page", body=page, lookalike_config="0" * 16)
     assert isinstance(refused, models.Problem) and refused.status == 409

@@ -24,9 +24,9 @@ use crate::{operations, pages, refine, search};
         pages::post,
         pages::batch::batch,
         pages::get,
-        pages::find,
+        pages::many::find,
         pages::delete,
-        pages::delete_found,
+        pages::many::delete_found,
         search::fingerprints,
         refine::refine,
         search::compare_pages,
@@ -35,6 +35,7 @@ use crate::{operations, pages, refine, search};
         operations::list,
         operations::show,
         operations::create,
+        operations::remove,
         operations::health,
         operations::ready,
         operations::metrics,
@@ -44,6 +45,7 @@ use crate::{operations, pages, refine, search};
 struct Description;
 
 const COLLECTIONS: &str = "/v1/collections";
+const NAMED: &str = "/v1/collections/{name}";
 /// Paths that need no token.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
@@ -78,7 +80,8 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
                     operation.responses.responses.insert(status.clone(), RefOr::Ref(reference));
                 }
             }
-            if is_collection && method != Method::Put {
+            // What creates and removes collections does not look at their settings.
+            if is_collection && (path.as_str() != NAMED || method == Method::Get) {
                 operation.parameters.get_or_insert_default().push(RefOr::T(config_hash()));
             }
             if path.starts_with(COLLECTIONS) && is_collection {

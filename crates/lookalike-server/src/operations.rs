@@ -141,6 +141,36 @@ pub(crate) async fn create(
     Ok(json(status, &collection_response(&collection)))
 }
 
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ConfirmQuery {
+    /// Must be true
+    confirm: bool,
+}
+
+/// Removes a collection with all its pages
+#[utoipa::path(
+    delete,
+    path = "/v1/collections/{name}",
+    operation_id = "deleteCollection",
+    tag = "operations",
+    params(ConfirmQuery),
+    responses((status = 204, description = "It is gone, and stays gone after a crash"))
+)]
+pub(crate) async fn remove(
+    State(service): State<Arc<Service>>,
+    _: AdminAccess,
+    CollectionName(name): CollectionName,
+    Query(query): Query<ConfirmQuery>,
+) -> Result<Response, Problem> {
+    if !query.confirm {
+        return Err(ProblemKind::BadField.with("this removes all pages of the collection: add confirm=true"));
+    }
+    service.collections()?.remove(&name).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
 /// Statistics of a collection
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StatsResponse {

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use axum::http::request::Parts;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use utoipa::IntoParams;
 
@@ -59,16 +58,6 @@ pub(crate) struct PageId(
     #[param(min_length = 1)]
     pub(crate) String,
 );
-
-/// The id of a page in the query.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(crate) struct PageIdQuery {
-    /// The id
-    #[param(min_length = 1)]
-    pub(crate) id: String,
-}
 
 impl FromRequestParts<Arc<Service>> for PageId {
     type Rejection = Problem;

@@ -2,8 +2,10 @@
 
 use std::borrow::Cow;
 
+use lookalike::online::PageExtras;
 use lookalike::{Body, Markup, RawPage};
 use serde::Deserialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemKind};
@@ -34,6 +36,14 @@ pub(crate) struct PageInput<'a> {
     /// Its text
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
+    /// An object that is stored with it and comes back with it
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<&'a RawValue>,
+    /// Seconds for which it is stored; otherwise as the collection says
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    ttl: Option<u64>,
 }
 
 impl PageInput<'_> {
@@ -58,6 +68,22 @@ impl PageInput<'_> {
         let mut page = RawPage::new(Body::Text(Cow::Borrowed(body)), markup);
         (page.id, page.url, page.title) = (own(&self.id), own(&self.url), own(&self.title));
         Ok(page)
+    }
+
+    /// What is stored with the page.
+    pub(super) fn extras(&self, most_metadata: usize) -> Result<PageExtras, Problem> {
+        let metadata = self.metadata.map(|json| json.get().trim()).filter(|json| *json != "null");
+        if metadata.is_some_and(|json| !json.starts_with('{')) {
+            return Err(ProblemKind::BadField.with("metadata must be an object"));
+        }
+        if let Some(json) = metadata.filter(|json| json.len() > most_metadata) {
+            let reason = format!("the metadata has {} bytes; the limit is {most_metadata}", json.len());
+            return Err(ProblemKind::TooLarge.with(reason));
+        }
+        if self.ttl == Some(0) {
+            return Err(ProblemKind::BadField.with("ttl must be at least 1 second"));
+        }
+        Ok(PageExtras { ttl_seconds: self.ttl, metadata: metadata.map(str::to_owned) })
     }
 }
 

@@ -67,7 +67,9 @@ impl Lookup {
     pub(super) async fn start(service: &Service, collection: &Collection, bytes: &[u8], store: StoreInput) -> Lookup {
         let look = || -> Result<Lookup, Problem> {
             let input: PageInput<'_> = body::parse(bytes)?;
-            let page = input.page(service.limits().page_bytes)?;
+            let limits = service.limits();
+            let page = input.page(limits.page_bytes)?;
+            let extras = input.extras(limits.metadata_bytes)?;
             let policy = match store {
                 StoreInput::Never => return Ok(Lookup::Done(Ok(collection.online.check(&page)?))),
                 StoreInput::IfNew => StorePolicy::IfNew,
@@ -75,7 +77,7 @@ impl Lookup {
             };
             let (sender, receiver) = oneshot::channel();
             // The client may be gone by then.
-            match collection.online.put(&page, policy, move |outcome| drop(sender.send(outcome))) {
+            match collection.online.put(&page, policy, extras, move |outcome| drop(sender.send(outcome))) {
                 Ok(()) => Ok(Lookup::Storing(receiver)),
                 Err(Error::Overloaded) => Ok(Lookup::Refused),
                 Err(error) => Err(error.into()),

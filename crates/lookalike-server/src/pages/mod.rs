@@ -1,9 +1,11 @@
 //! Pages: looked up, stored, shown, removed.
 
 pub(crate) mod batch;
+mod glob;
 mod input;
 mod items;
 mod lookup;
+pub(crate) mod many;
 mod response;
 
 pub(crate) use input::PageInput;
@@ -16,8 +18,10 @@ use std::time::Duration;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use lookalike::index::StoredPage;
 use lookalike::online::PageLength;
 use serde::Serialize;
+use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
@@ -25,7 +29,7 @@ use crate::body::JsonBody;
 use crate::collections::Collection;
 use crate::health::HEARTBEAT;
 use crate::problem::{Problem, ProblemKind, dropped};
-use crate::request::{PageId, PageIdQuery, Query, TargetCollection, WriteAccess};
+use crate::request::{PageId, TargetCollection, WriteAccess};
 use crate::{Service, json};
 use lookup::{Lookup, LookupQuery};
 use response::{LengthName, PageResponse};
@@ -68,6 +72,37 @@ pub(crate) struct StoredPageResponse {
     length: LengthName,
     /// When it was stored, in seconds since 1970
     stored_at: u64,
+    /// When it goes, in seconds since 1970; null if it stays
+    expires_at: Option<u64>,
+    /// What was given with it
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Box<RawValue>>,
+}
+
+impl StoredPageResponse {
+    fn new(id: String, page: StoredPage) -> StoredPageResponse {
+        let length = match page.tokens {
+            0 => PageLength::Empty,
+            _ if page.is_short => PageLength::Short,
+            _ => PageLength::Enough,
+        };
+        StoredPageResponse {
+            id,
+            url: page.url,
+            title: page.title,
+            fingerprint: page.fingerprint.map(hex),
+            tokens: page.tokens,
+            length: length.into(),
+            stored_at: page.stored_at,
+            expires_at: page.expires_at,
+            metadata: raw(page.metadata),
+        }
+    }
+}
+
+/// JSON as it was stored.
+fn raw(json: Option<String>) -> Option<Box<RawValue>> {
+    json.and_then(|json| RawValue::from_string(json).ok())
 }
 
 /// What is stored about a page
@@ -86,39 +121,9 @@ pub(crate) async fn get(
     show(&collection, id)
 }
 
-/// What is stored about a page, with its id in the query: for ids that are URLs
-#[utoipa::path(
-    get,
-    path = "/v1/pages",
-    operation_id = "findPages",
-    tag = "pages",
-    params(PageIdQuery),
-    responses((status = 200, body = StoredPageResponse, description = "The page"))
-)]
-pub(crate) async fn find(
-    TargetCollection(collection): TargetCollection,
-    Query(query): Query<PageIdQuery>,
-) -> Result<Response, Problem> {
-    show(&collection, query.id)
-}
-
 fn show(collection: &Collection, id: String) -> Result<Response, Problem> {
     let Some(page) = collection.online.get(&id)? else { return Err(no_page(&id)) };
-    let length = match page.fingerprint {
-        None => PageLength::Empty,
-        Some(_) if page.is_short => PageLength::Short,
-        Some(_) => PageLength::Enough,
-    };
-    let stored = StoredPageResponse {
-        id,
-        url: page.url,
-        title: page.title,
-        fingerprint: page.fingerprint.map(hex),
-        tokens: page.tokens,
-        length: length.into(),
-        stored_at: page.stored_at,
-    };
-    Ok(json(StatusCode::OK, &stored))
+    Ok(json(StatusCode::OK, &StoredPageResponse::new(id, page)))
 }
 
 /// Removes a page
@@ -137,24 +142,6 @@ pub(crate) async fn delete(
     PageId(id): PageId,
 ) -> Result<Response, Problem> {
     remove(&service, &collection, &id).await
-}
-
-/// Removes a page, with its id in the query: for ids that are URLs
-#[utoipa::path(
-    delete,
-    path = "/v1/pages",
-    operation_id = "deletePages",
-    tag = "pages",
-    params(PageIdQuery),
-    responses((status = 204, description = "It is gone, and stays gone after a crash"))
-)]
-pub(crate) async fn delete_found(
-    State(service): State<Arc<Service>>,
-    TargetCollection(collection): TargetCollection,
-    _: WriteAccess,
-    Query(query): Query<PageIdQuery>,
-) -> Result<Response, Problem> {
-    remove(&service, &collection, &query.id).await
 }
 
 async fn remove(service: &Service, collection: &Collection, id: &str) -> Result<Response, Problem> {

@@ -97,6 +97,24 @@ class AsyncClient:
         """Removes a page; says whether it was there."""
         return await self._run(_calls.delete(self._settings, id))
 
+    async def pages(self, *, prefix: str | None = None) -> AsyncIterator[StoredPage]:
+        """All stored pages in the order of their ids, or those whose ids begin with ``prefix``."""
+        after: str | None = None
+        while True:
+            found, after = await self._run(_calls.pages(self._settings, prefix, after))
+            for page in found:
+                yield page
+            if after is None:
+                return
+
+    async def delete_pages(self, *, prefix: str | None = None, url: str | None = None) -> int:
+        """Removes the pages whose ids begin with ``prefix``, or whose URLs match ``url`` (``http://a.org/*``); says how many."""
+        removed, complete = 0, False
+        while not complete:
+            some, complete = await self._run(_calls.delete_pages(self._settings, prefix, url))
+            removed += some
+        return removed
+
     async def compare(self, left: Page, right: Page) -> dict[str, Any]:
         """What every method says about two pages."""
         return await self._run(_calls.compare(self._settings, left, right))
@@ -116,6 +134,10 @@ class AsyncClient:
     async def create_collection(self, name: str, **config: Any) -> Collection:
         """Creates a collection (``ngram=3``, ``threshold=0.7``, …); does nothing if it exists with these settings."""
         return await self._run(_calls.create_collection(self._settings, name, config))
+
+    async def delete_collection(self, name: str) -> bool:
+        """Removes a collection with all its pages; says whether it was there."""
+        return await self._run(_calls.delete_collection(self._settings, name))
 
     async def _run(self, call: Call[T]) -> T:
         async with self._send(call) as response:

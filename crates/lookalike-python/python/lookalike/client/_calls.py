@@ -71,6 +71,7 @@ class Call(Generic[T]):
     repeatable: bool = False
     #: Read with the answer of a page that is not there.
     missing: Callable[[], T] | None = None
+    missing_type: str = "urn:lookalike:not-found"
 
     def request(self, http: httpx.Client | httpx.AsyncClient, settings: Settings) -> httpx.Request:
         headers = settings.headers()
@@ -83,7 +84,7 @@ class Call(Generic[T]):
         """What a response that was read says."""
         if response.status_code == 404 and self.missing is not None:
             error = problem(response)
-            if error.type == "urn:lookalike:not-found":
+            if error.type == self.missing_type:
                 return self.missing()
             raise error
         if not response.is_success:
@@ -152,6 +153,38 @@ def get(settings: Settings, id: str) -> Call[StoredPage | None]:
 def delete(settings: Settings, id: str) -> Call[bool]:
     # A repeated one could not say whether the page was there.
     return Call("DELETE", settings.path("/pages"), lambda _: True, params={"id": id}, missing=lambda: False)
+
+
+def pages(settings: Settings, prefix: str | None, after: str | None) -> Call[tuple[list[StoredPage], str | None]]:
+    """A part of the pages by id, and where the next part begins."""
+
+    def read(raw: Any) -> tuple[list[StoredPage], str | None]:
+        return [StoredPage.from_json(page) for page in raw["pages"]], raw["next"]
+
+    params = {"limit": "1000"}
+    if prefix is not None:
+        params["prefix"] = prefix
+    if after is not None:
+        params["after"] = after
+    return Call("GET", settings.path("/pages"), read, params=params, repeatable=True)
+
+
+def delete_pages(settings: Settings, prefix: str | None, url: str | None) -> Call[tuple[int, bool]]:
+    """Removes pages; says how many, and whether that was all."""
+    if (prefix is None) == (url is None):
+        raise ValueError("give either prefix or url")
+    wanted = {"prefix": prefix} if prefix is not None else {"url": url or ""}
+
+    def read(raw: Any) -> tuple[int, bool]:
+        return raw["deleted"], raw["complete"]
+
+    return Call("DELETE", settings.path("/pages"), read, params={**wanted, "confirm": "true"}, repeatable=True)
+
+
+def delete_collection(settings: Settings, name: str) -> Call[bool]:
+    path = f"/v1/collections/{quote(name, safe='')}"
+    missing_type = "urn:lookalike:no-such-collection"
+    return Call("DELETE", path, lambda _: True, params={"confirm": "true"}, missing=lambda: False, missing_type=missing_type)
 
 
 def compare(settings: Settings, left: Page, right: Page) -> Call[dict[str, Any]]:

@@ -97,6 +97,24 @@ class Client:
         """Removes a page; says whether it was there."""
         return self._run(_calls.delete(self._settings, id))
 
+    def pages(self, *, prefix: str | None = None) -> Iterator[StoredPage]:
+        """All stored pages in the order of their ids, or those whose ids begin with ``prefix``."""
+        after: str | None = None
+        while True:
+            found, after = self._run(_calls.pages(self._settings, prefix, after))
+            for page in found:
+                yield page
+            if after is None:
+                return
+
+    def delete_pages(self, *, prefix: str | None = None, url: str | None = None) -> int:
+        """Removes the pages whose ids begin with ``prefix``, or whose URLs match ``url`` (``http://a.org/*``); says how many."""
+        removed, complete = 0, False
+        while not complete:
+            some, complete = self._run(_calls.delete_pages(self._settings, prefix, url))
+            removed += some
+        return removed
+
     def compare(self, left: Page, right: Page) -> dict[str, Any]:
         """What every method says about two pages."""
         return self._run(_calls.compare(self._settings, left, right))
@@ -116,6 +134,10 @@ class Client:
     def create_collection(self, name: str, **config: Any) -> Collection:
         """Creates a collection (``ngram=3``, ``threshold=0.7``, …); does nothing if it exists with these settings."""
         return self._run(_calls.create_collection(self._settings, name, config))
+
+    def delete_collection(self, name: str) -> bool:
+        """Removes a collection with all its pages; says whether it was there."""
+        return self._run(_calls.delete_collection(self._settings, name))
 
     def _run(self, call: Call[T]) -> T:
         with self._send(call) as response:

@@ -18,6 +18,10 @@ class Page(TypedDict, total=False):
     title: str
     html: str
     text: str
+    #: A JSON object that is stored with it.
+    metadata: Mapping[str, Any]
+    #: Seconds for which it is stored.
+    ttl: int
 
 
 @dataclass(frozen=True)
@@ -102,6 +106,10 @@ class StoredPage:
     tokens: int
     #: In seconds since 1970.
     stored_at: int
+    #: In seconds since 1970; none if it stays.
+    expires_at: int | None
+    #: What was given with it.
+    metadata: Mapping[str, Any] | None
     #: Everything that the service said.
     raw: Mapping[str, Any] = field(repr=False, compare=False)
 
@@ -114,6 +122,8 @@ class StoredPage:
             fingerprint=raw.get("fingerprint"),
             tokens=raw["tokens"],
             stored_at=raw["stored_at"],
+            expires_at=raw.get("expires_at"),
+            metadata=raw.get("metadata"),
             raw=raw,
         )
 
