@@ -333,24 +333,30 @@ def test_idle_and_slow_clients_do_not_stop_a_healthy_one(tmp_path):
         assert running.check({"text": text(5)})["verdict"] == "exact"
 
 
-def test_too_many_at_once_are_refused(tmp_path):
+def test_too_many_batches_at_once_are_refused(tmp_path):
     settings = tmp_path / "service.toml"
-    settings.write_text("[limits]\nrequests = 2\n")
+    settings.write_text("[limits]\nbatches = 2\n")
     with service(tmp_path / "seen", "--config", settings) as running:
-        head = b"POST /v1/pages HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
-        head += b"Content-Length: 15\r\nExpect: 100-continue\r\n\r\n"
+        head = b"POST /v1/pages/batch HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
+        head += b"Content-Length: 15\r\n\r\n"
         held = [socket.create_connection(running.host.split(":"), timeout=60) for _ in range(2)]
         for connection in held:
             connection.sendall(head)
-            # The service asks for the body of a request that is under way, and of no other.
-            assert b"100 Continue" in connection.recv(65536)
-        problem(running.call("GET", "/v1/stats"), 503, "too-busy")
+            # Its answer begins before its first line has come.
+            assert b"200 OK" in connection.recv(65536)
+        problem(running.call("POST", "/v1/pages/batch", b'{"text": "abc"}', NDJSON), 503, "too-busy")
         assert running.headers["retry-after"] == "1"
-        assert running.call("GET", "/healthz")[0] == 200
+        assert running.check({"text": "pages are not kept waiting by batches"})["verdict"] == "new"
         for connection in held:
             connection.sendall(b'{"text": "abc"}')
-            assert b"200 OK" in connection.recv(65536)
-        assert running.call("GET", "/v1/stats")[0] == 200
+            received = b""
+            while not received.endswith(b"0\r\n\r\n"):
+                part = connection.recv(65536)
+                assert part, received
+                received += part
+            assert b'"verdict"' in received
+            connection.close()
+        assert running.call("POST", "/v1/pages/batch", b'{"text": "abc"}', NDJSON)[0] == 200
 
 
 def test_numbers_and_request_ids(tmp_path):

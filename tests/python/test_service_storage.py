@@ -201,8 +201,16 @@ def test_a_full_disk(tmp_path):
             assert running.call("GET", "/v1/pages/p9")[0] == 200
         assert refused > 50
         assert running.call("GET", "/v1/stats")[1]["problems"]
+        body = problem(running.call("GET", "/readyz"), 503, "not-ready")
+        assert "the store has failed" in body["detail"] and str(place) not in body["detail"], body
+        assert 'lookalike_store_failed{collection="default"} 1' in running.call("GET", "/metrics")[1].decode()
         pid = running.process.pid
         os.remove(filler)
+        # It is ready again by itself: whoever watches it has stopped sending pages.
+        deadline = time.monotonic() + LONGEST_WAIT
+        while running.call("GET", "/readyz")[0] != 200:
+            assert time.monotonic() < deadline, "it is not ready again"
+            time.sleep(0.05)
         for number in range(200, 260):
             assert running.put({"id": f"p{number}", "text": text(number)})["stored"]
         stats = running.call("GET", "/v1/stats")[1]

@@ -55,6 +55,8 @@ fn write_log(format: LogFormat) {
     std::panic::set_hook(Box::new(|panic| {
         let trace = std::backtrace::Backtrace::capture();
         tracing::error!("{panic}, which is a fault of lookalike: please report it\n{trace}");
+        // A panic may be the last thing that this process does.
+        let _ = LogWriter.flush();
     }));
 }
 
@@ -100,7 +102,7 @@ fn settings(arguments: &ServeArguments) -> lookalike::Result<Settings> {
         limits.page_bytes = usize_of(bytes);
         // Escapes make a page longer in JSON.
         limits.body_bytes = limits.body_bytes.max(limits.page_bytes.saturating_mul(2));
-        limits.body_memory = limits.body_memory.max(limits.body_bytes);
+        limits.body_memory = limits.body_memory.max(limits.body_bytes.saturating_mul(4));
     }
     settings.check()?;
     Ok(settings)

@@ -7,6 +7,7 @@ use axum::http::{HeaderValue, Method, StatusCode, Uri};
 use serde::Serialize;
 
 use crate::log::{LogFormat, log, log_time};
+use crate::tokens::LEAST_SECRET_LENGTH;
 
 /// Parameters whose values are shown; any other could be a secret that was put in the wrong place.
 const SHOWN: [&str; 12] = [
@@ -101,7 +102,8 @@ impl LoggedRequest {
 /// A query string with the values that are known to be harmless.
 fn shown_query(query: &str) -> String {
     let is_plain = |value: &str| {
-        value.len() <= 32 && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.,".contains(&byte))
+        value.len() < LEAST_SECRET_LENGTH
+            && value.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.,".contains(&byte))
     };
     let is_shown =
         |pair: &&str| pair.split_once('=').is_some_and(|(name, value)| SHOWN.contains(&name) && is_plain(value));
@@ -123,7 +125,7 @@ mod tests {
             ("store=if_new&explain=true", "store=if_new&explain=true"),
             ("token=abcdefghijklmnop", "…"),
             ("store=never&abcdefghijklmnop", "store=never&…"),
-            ("store=Bearer%20abcdefghijklmnop", "…"),
+            ("store=abcdefghijklmnop", "…"),
             ("", ""),
         ] {
             assert_eq!(shown_query(query), shown);

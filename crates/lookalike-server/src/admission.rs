@@ -19,7 +19,8 @@ use crate::tokens::Access;
 /// Paths that need no token.
 const OPEN: [&str; 3] = ["/healthz", "/readyz", "/openapi.json"];
 /// Paths that need no place.
-const PROBES: [&str; 3] = ["/healthz", "/readyz", "/metrics"];
+const PROBES: [&str; 3] = ["/healthz", "/readyz", METRICS];
+const METRICS: &str = "/metrics";
 
 /// What a request holds while it is under way.
 #[derive(Default)]
@@ -80,6 +81,9 @@ pub(crate) fn admit(service: &Service, request: &mut Request) -> Result<Arc<Admi
         return Ok(admission);
     }
     let access = live.tokens.access(request.headers())?;
+    if path == METRICS {
+        access.need_all_collections()?;
+    }
     access.take(live.limits.token_rate).map_err(|wait| {
         let reason =
             format!("this token makes more requests per second than it may; wait {:.1} seconds", wait.as_secs_f64());

@@ -2,11 +2,18 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::problem::{Problem, ProblemKind};
+
+/// Requests that hold no more than this are small.
+const SMALL: usize = 256 << 10;
+/// The share of the memory that is kept for small ones: a few large bodies do not keep everybody else out.
+const KEPT_FOR_SMALL: usize = 8;
+/// How often it is looked whether there is memory for a large one.
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Memory for bodies, for the lines of batches and for responses that wait to be read, in bytes.
 pub(crate) struct MemoryBudget {
@@ -73,7 +80,12 @@ impl Reservation {
 
     /// Holds `bytes` in all from now on, if there are as many.
     pub(crate) fn grow_to(&mut self, bytes: usize) -> Result<(), Problem> {
-        for part in parts(bytes.saturating_sub(self.bytes())) {
+        let wanted = bytes.saturating_sub(self.bytes());
+        let kept = if bytes > SMALL { self.budget.total.load(Ordering::Relaxed) / KEPT_FOR_SMALL } else { 0 };
+        if self.budget.left.available_permits() < wanted.saturating_add(kept) {
+            return Err(no_memory());
+        }
+        for part in parts(wanted) {
             let more = Arc::clone(&self.budget.left).try_acquire_many_owned(part).map_err(|_| no_memory())?;
             self.add(more);
         }
@@ -82,6 +94,16 @@ impl Reservation {
 
     /// Holds `bytes` in all from now on; waits for others to give memory back.
     pub(crate) async fn wait_to_grow_to(&mut self, bytes: usize, time: Duration) -> Result<(), Problem> {
+        if bytes > SMALL {
+            let end = Instant::now() + time;
+            while let Err(problem) = self.grow_to(bytes) {
+                if Instant::now() >= end {
+                    return Err(problem);
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+            return Ok(());
+        }
         for part in parts(bytes.saturating_sub(self.bytes())) {
             let more = tokio::time::timeout(time, Arc::clone(&self.budget.left).acquire_many_owned(part)).await;
             self.add(more.map_err(|_| no_memory())?.expect("this semaphore is never closed"));
@@ -156,6 +178,20 @@ mod tests {
         tokio::task::yield_now().await;
         let mut third = budget.reservation();
         assert!(third.grow_to(101).is_err() && third.grow_to(100).is_ok());
+    }
+
+    #[tokio::test]
+    async fn large_ones_leave_something_for_small_ones() {
+        let budget = Arc::new(MemoryBudget::new(8 << 20));
+        let mut large = budget.reservation();
+        assert!(large.grow_to((7 << 20) + 1).is_err() && large.grow_to(7 << 20).is_ok());
+        assert!(budget.reservation().wait_to_grow_to(SMALL + 1, Duration::ZERO).await.is_err());
+        let small: Vec<Reservation> = (0..4).map(|_| budget.reservation()).collect();
+        for mut one in small {
+            one.grow_to(SMALL).unwrap();
+            std::mem::forget(one);
+        }
+        assert!(budget.reservation().grow_to(1).is_err());
     }
 
     #[test]

@@ -315,7 +315,12 @@ impl Collections {
             let _changing = changing;
             collections.create_now(&name, &wanted)
         });
-        Ok(created.await.map_err(|_| internal())??)
+        match created.await.map_err(|_| internal())? {
+            Err(Error::Overloaded) => Err(ProblemKind::TooBusy.with(
+                "as many collections are in use as may be open at once (limits.open_collections); try again in a moment",
+            )),
+            created => Ok(created?),
+        }
     }
 
     /// The same by a thread that may take its time.
@@ -396,15 +401,16 @@ impl Collections {
 
     /// Opens a collection that was closed; waits a moment if all that are open are in use.
     async fn open_again(self: &Arc<Collections>, name: &str) -> std::result::Result<Arc<Collection>, Problem> {
-        for _ in 0..OPENING_TRIES {
+        let mut tries = OPENING_TRIES;
+        loop {
+            tries -= 1;
             match self.create(name, &CollectionSettings::default()).await {
-                Err(problem) if problem.is(ProblemKind::TooBusy) => tokio::time::sleep(OPENING_PAUSE).await,
+                Err(problem) if tries > 0 && problem.is(ProblemKind::TooBusy) => {
+                    tokio::time::sleep(OPENING_PAUSE).await;
+                }
                 opened => return opened.map(|(collection, _)| collection),
             }
         }
-        Err(ProblemKind::TooBusy.with(
-            "as many collections are in use as may be open at once (limits.open_collections); try again in a moment",
-        ))
     }
 
     /// All that are open.

@@ -91,6 +91,8 @@ pub(crate) async fn keep_watching(service: Arc<Service>) {
                 let _ = collection.online.delete("\0", |_| {});
             }
         }
-        collections.close_idle(service.limits().collection_idle_time).await;
+        let (collections, idle_time) = (Arc::clone(collections), service.limits().collection_idle_time);
+        // Closing writes to the disk, which may hang.
+        tokio::spawn(async move { collections.close_idle(idle_time).await });
     }
 }

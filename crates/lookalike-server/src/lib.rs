@@ -49,6 +49,7 @@ pub use workbench::{VIEW_PORT, ViewSettings, view};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
 
 use arc_swap::ArcSwap;
 use axum::Router;
@@ -201,6 +202,14 @@ pub fn serve(
     on_ready: impl FnOnce(SocketAddr) + Send,
 ) -> Result<()> {
     settings.check()?;
+    let now = SystemTime::now();
+    if now < SystemTime::UNIX_EPOCH {
+        let reason = format!(
+            "cannot be served: the clock says {}, and the store takes no time before 1970; set the clock",
+            log_time(now)
+        );
+        return Err(Error::bad_input(&settings.directory, reason));
+    }
     if let Some(backups) = &settings.backups {
         std::fs::create_dir_all(backups).map_err(Error::io(backups, "create"))?;
     }
@@ -217,7 +226,7 @@ pub fn serve(
     runtime.shutdown_background();
     #[cfg(feature = "otel")]
     traces::stop();
-    log::log().flush(stop::LOG_TIME);
+    log::log().flush(log::LAST_TIME);
     done
 }
 
@@ -261,7 +270,11 @@ async fn run(settings: Settings, reload: ReadSettings, on_ready: impl FnOnce(Soc
     });
     let stopping = Arc::clone(&service);
     let stop = async move {
-        opening.await.unwrap_or_else(|panic| Err(Error::internal(format!("opening the index: {panic}"))))?;
+        let opened = tokio::select! {
+            opened = opening => opened,
+            () = signals.recv() => stop::exit("stopped before the index was open"),
+        };
+        opened.unwrap_or_else(|panic| Err(Error::internal(format!("opening the index: {panic}"))))?;
         on_ready(address);
         signals.recv().await;
         // Probes say so first; whoever sends requests by them has time to notice.

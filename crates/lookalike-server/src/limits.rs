@@ -134,8 +134,9 @@ impl Limits {
         if self.head_bytes < LEAST_HEAD_BYTES {
             return Err(Error::invalid("limits.head", self.head_bytes, "must be at least 8KiB"));
         }
-        if self.body_memory < self.body_bytes {
-            let reason = format!("must be at least that of one body, {} bytes (limits.body)", self.body_bytes);
+        if self.body_memory / 4 < self.body_bytes {
+            let reason =
+                format!("must be at least four times that of one body, {} bytes (limits.body)", self.body_bytes);
             return Err(Error::invalid("limits.body_memory", self.body_memory, reason));
         }
         Ok(())

@@ -19,6 +19,7 @@ use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Notify;
 use tokio::time::{Instant, Sleep};
 use tokio_io_timeout::TimeoutStream;
 
@@ -52,6 +53,8 @@ pub(crate) enum Lane {
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
     pub(crate) lane: Lane,
+    /// Ends the connection at once.
+    pub(crate) cut: Arc<Notify>,
 }
 
 /// Serves connections until `stop` is done, then finishes accepted requests; returns what `stop` does.
@@ -106,7 +109,7 @@ async fn accept(
                 let spare = if is_admin { Lane::Admin } else { Lane::Spare };
                 let slot = usual.or_else(|| Some((slots.take(most.saturating_add(SPARE))?, spare)));
                 let Some((slot, lane)) = slot else { continue };
-                let peer = Peer { address, lane };
+                let peer = Peer { address, lane, cut: Arc::default() };
                 tokio::spawn(welcome(stream, peer, router.clone(), Arc::clone(service), slot, watcher()));
             }
             Err(error) => {
@@ -117,7 +120,7 @@ async fn accept(
     }
 }
 
-/// Serves one connection to its end.
+/// Serves one connection to its end, or until it is cut off.
 async fn welcome(stream: TcpStream, peer: Peer, router: Router, service: Arc<Service>, slot: Slot, watcher: Watcher) {
     // Responses are small; waiting to send more at once only delays them.
     let _ = stream.set_nodelay(true);
@@ -129,12 +132,16 @@ async fn welcome(stream: TcpStream, peer: Peer, router: Router, service: Arc<Ser
     if let Some(tls) = service.tls.as_ref().filter(|_| peer.lane != Lane::Admin) {
         // Clients that disconnect or are cut off are not worth a line in the log.
         if let Ok(Ok(stream)) = tokio::time::timeout(limits.request_time, tls.accept(stream)).await {
-            let _ = watcher.watch(connection(stream, peer, router, &limits)).await;
+            let cut = Arc::clone(&peer.cut);
+            let connection = watcher.watch(connection(stream, peer, router, &limits));
+            tokio::select! { _ = connection => {}, () = cut.notified() => {} }
         }
         return drop(slot);
     }
     drop(service);
-    let _ = watcher.watch(connection(stream, peer, router, &limits)).await;
+    let cut = Arc::clone(&peer.cut);
+    let connection = watcher.watch(connection(stream, peer, router, &limits));
+    tokio::select! { _ = connection => {}, () = cut.notified() => {} }
     drop(slot);
 }
 

@@ -14,6 +14,8 @@ use chrono::{DateTime, SecondsFormat, Utc};
 const MOST_WAITING: usize = 4 << 20;
 /// How long lines wait for others: one system call per request would be noticeable.
 const DELAY: Duration = Duration::from_millis(20);
+/// Time for the last lines of a process.
+pub(crate) const LAST_TIME: Duration = Duration::from_millis(500);
 
 /// How lines look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
@@ -120,7 +122,9 @@ impl Write for LogWriter {
         Ok(lines.len())
     }
 
+    /// Waits a moment for what was written, in case the process ends.
     fn flush(&mut self) -> io::Result<()> {
+        log().flush(LAST_TIME);
         Ok(())
     }
 }
@@ -145,7 +149,7 @@ mod tests {
     #[test]
     fn lines_that_nobody_writes_are_dropped_and_counted() {
         let log = Log::default();
-        let line = [b'x'; 1 << 20];
+        let line = vec![b'x'; 1 << 20];
         (0..6).for_each(|_| log.write(&line));
         assert_eq!(log.dropped(), 2);
         log.flush(Duration::from_millis(1));

@@ -54,7 +54,10 @@ fn apply(service: &Service, settings: &Settings) -> Result<String> {
     let mut done: Vec<String> = Vec::new();
     let before = service.live.load_full();
     let after = LiveSettings::new(settings);
-    done.push(format!("{} tokens", after.tokens.len()));
+    done.push(match after.tokens.len() {
+        1 => "1 token".to_owned(),
+        count => format!("{count} tokens"),
+    });
     for (name, has_changed) in [
         ("limits", before.limits != after.limits),
         ("hosts", before.hosts != after.hosts),

@@ -6,11 +6,9 @@ use std::time::Duration;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::Service;
-use crate::log::log;
+use crate::log::{LAST_TIME, log};
 use crate::reload::{ReadSettings, reload};
 
-/// Time for the last lines of the log.
-pub(crate) const LOG_TIME: Duration = Duration::from_millis(500);
 /// Time to write what is in memory, after accepted requests were finished or cut off.
 const CLOSING_TIME: Duration = Duration::from_secs(5);
 
@@ -58,8 +56,8 @@ pub(crate) fn end_in_any_case(time: Duration) {
 }
 
 /// Ends the process without waiting for anything.
-pub(crate) fn exit(reason: &str) {
+pub(crate) fn exit(reason: &str) -> ! {
     tracing::warn!("{reason}");
-    log().flush(LOG_TIME);
+    log().flush(LAST_TIME);
     std::process::exit(1);
 }

@@ -23,7 +23,7 @@ pub enum Rights {
 }
 
 /// Shorter secrets could be guessed.
-const LEAST_SECRET_LENGTH: usize = 16;
+pub(crate) const LEAST_SECRET_LENGTH: usize = 16;
 /// How a hashed secret begins in a file.
 const HASHED: &str = "sha256:";
 const FORM: &str = "expected 'read SECRET', 'write SECRET' or 'admin SECRET', and after it perhaps names of collections, name=NAME and rate=N";
@@ -252,6 +252,14 @@ impl Access {
             return Ok(());
         }
         Err(ProblemKind::Forbidden.with("this token is for other collections"))
+    }
+
+    /// Refuses a request about all collections by a token that is for some.
+    pub(crate) fn need_all_collections(&self) -> std::result::Result<(), Problem> {
+        if self.token.as_ref().is_none_or(|token| token.collections.is_empty()) {
+            return Ok(());
+        }
+        Err(ProblemKind::Forbidden.with("this needs a token for all collections"))
     }
 
     /// Counts a request against the rate of the token; otherwise how long to wait.

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use serde::Serialize;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use utoipa::ToSchema;
 
 use crate::Service;
@@ -25,6 +25,7 @@ use crate::body::BodyReader;
 use crate::budget::Reservation;
 use crate::collections::Collection;
 use crate::limits::Limits;
+use crate::listen::Peer;
 use crate::pages::PageInput;
 use crate::pages::items::{BatchForm, Items};
 use crate::pages::lookup::{Lookup, LookupQuery, StoreInput};
@@ -102,6 +103,7 @@ pub(crate) async fn batch(
     TargetCollection(collection): TargetCollection,
     query: LookupQuery,
     access: Access,
+    Extension(peer): Extension<Peer>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
@@ -128,14 +130,27 @@ pub(crate) async fn batch(
     let writer = ResponseWriter { batch, is_explained: query.explain, out, waiting_bytes: waiting };
     tokio::spawn(writer.write_responses(to_finish));
     // The place is held until the last response is sent.
-    let frames = stream::unfold((responses, waiting_bytes, slot), |(mut responses, waiting_bytes, slot)| async move {
+    let held = (slot, cut_off_late_readers(peer, limits.batch_time + limits.idle_time));
+    let frames = stream::unfold((responses, waiting_bytes, held), |(mut responses, waiting_bytes, held)| async move {
         let (part, _memory) = responses.recv().await?;
         waiting_bytes.fetch_sub(part.len(), Ordering::Relaxed);
-        Some((Ok::<_, Infallible>(Frame::data(part)), (responses, waiting_bytes, slot)))
+        Some((Ok::<_, Infallible>(Frame::data(part)), (responses, waiting_bytes, held)))
     });
     let mut response = Response::new(Body::new(StreamBody::new(frames)));
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
     Ok(response)
+}
+
+/// Ends the connection of a client that has not read all of its answers in this time, unless what is returned is dropped
+/// before: each of its reads may be in time, and all of them together take for ever.
+fn cut_off_late_readers(peer: Peer, time: Duration) -> oneshot::Sender<()> {
+    let (is_read, read) = oneshot::channel();
+    tokio::spawn(async move {
+        if tokio::time::timeout(time, read).await.is_err() {
+            peer.cut.notify_one();
+        }
+    });
+    is_read
 }
 
 /// What the parts of a batch share.
