@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, Parser, Subcommand, ValueEnum};
 use lookalike::config::{ClusterMode, Format, Keep, MimeTypes, ReadAs, Scope, SiteRule, Statuses, Within, parse_bytes};
 use lookalike::result::ClusterSort;
 
@@ -39,6 +39,8 @@ pub(crate) enum Command {
     Explain(ExplainArguments),
     /// Browse the groups of a result
     Clusters(ClustersArguments),
+    /// Add the groups of a result to the index of a web archive
+    ExportCdxj(ExportCdxjArguments),
     /// Make another result from the pairs already verified: stricter, in other groups, or keeping other pages
     Recluster(ReclusterArguments),
     /// What every method, at its defaults, says of two pages, and where they differ
@@ -404,6 +406,41 @@ pub(crate) struct ExplainArguments {
 
     /// Print JSON: one document
     #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// Which lines of an index are written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CdxjLines {
+    /// All but those of captures that were dropped
+    Kept,
+    /// Those of captures that were dropped
+    Dropped,
+}
+
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  lookalike export-cdxj out index.cdxj --output groups.cdxj\n  lookalike export-cdxj out index.cdxj --only kept > kept.cdxj\n  lookalike export-cdxj out index.cdxj --only dropped |\n    curl --data-binary @- http://outbackcdx:8080/crawl/delete"
+)]
+pub(crate) struct ExportCdxjArguments {
+    /// A result of lookalike dedup
+    #[arg(value_name = "DIR")]
+    pub(crate) directory: PathBuf,
+
+    /// The index of the archives, in CDXJ
+    #[arg(value_name = "INDEX")]
+    pub(crate) index: PathBuf,
+
+    /// Only these lines, unchanged; without it all, with fields for the groups
+    #[arg(long, value_name = "LINES")]
+    pub(crate) only: Option<CdxjLines>,
+
+    /// A file for the lines, which must not exist; without it, they go to standard output
+    #[arg(long, value_name = "FILE")]
+    pub(crate) output: Option<PathBuf>,
+
+    /// Print JSON: the counts
+    #[arg(long, requires = "output")]
     pub(crate) json: bool,
 }
 

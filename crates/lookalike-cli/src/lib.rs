@@ -10,6 +10,7 @@ mod dedup;
 mod evaluate;
 mod evaluate_args;
 mod explain;
+mod export_cdxj;
 mod generate;
 mod help;
 mod index;
@@ -97,6 +98,7 @@ fn run(arguments: Arguments) -> anyhow::Result<Ending> {
         Command::Dedup(arguments) => dedup::run(*arguments),
         Command::Explain(arguments) => explain::run(&arguments),
         Command::Clusters(arguments) => clusters::run(&arguments),
+        Command::ExportCdxj(arguments) => export_cdxj::run(&arguments),
         Command::Recluster(arguments) => recluster::run(arguments),
         Command::Compare(arguments) => compare::run(&arguments),
         Command::Text(arguments) => text::run(&arguments),

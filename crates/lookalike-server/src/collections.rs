@@ -3,6 +3,8 @@
 //! Each open collection has threads, files and memory of its own, so only so many are open at once: others are opened when
 //! they are asked for, and closed when nobody has asked for a while, or for another to be opened.
 
+mod remove;
+
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -146,7 +146,7 @@ type Route = MethodRouter<Arc<Service>>;
 /// The calls about one collection, by the end of their path.
 fn collection_routes() -> [(&'static str, Route); 8] {
     [
-        ("/pages", routing::post(pages::post)),
+        ("/pages", routing::post(pages::post).get(pages::many::find).delete(pages::many::delete_found)),
         ("/pages/batch", routing::post(pages::batch::batch).get(pages::get).delete(pages::delete)),
         ("/pages/{id}", routing::get(pages::get).delete(pages::delete)),
         ("/fingerprints/query", routing::post(search::fingerprints)),
@@ -161,7 +161,10 @@ fn collection_routes() -> [(&'static str, Route); 8] {
 fn routes(service: &Arc<Service>) -> Router {
     let mut router = Router::new()
         .route("/v1/collections", routing::get(operations::list))
-        .route("/v1/collections/{name}", routing::get(operations::show).put(operations::create))
+        .route(
+            "/v1/collections/{name}",
+            routing::get(operations::show).put(operations::create).delete(operations::remove),
+        )
         .route("/healthz", routing::get(operations::health))
         .route("/readyz", routing::get(operations::ready))
         .route("/metrics", routing::get(operations::metrics))

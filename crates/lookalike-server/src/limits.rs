@@ -17,6 +17,8 @@ pub struct Limits {
     pub body_bytes: usize,
     /// Bytes of the text or markup of one page.
     pub page_bytes: usize,
+    /// Bytes of the metadata of one page.
+    pub metadata_bytes: usize,
     /// Memory for the bodies, lines and waiting responses of all clients together.
     pub body_memory: usize,
     /// Lines per batch.
@@ -56,6 +58,7 @@ impl Default for Limits {
         Limits {
             body_bytes: 16 << 20,
             page_bytes: 8 << 20,
+            metadata_bytes: 16 << 10,
             body_memory: 256 << 20,
             batch_lines: 100_000,
             requests: 1024,
@@ -84,6 +87,7 @@ impl Limits {
         let seconds = |seconds: Option<u64>| seconds.map(Duration::from_secs);
         set(&mut self.body_bytes, usize_of(given.body));
         set(&mut self.page_bytes, usize_of(given.page));
+        set(&mut self.metadata_bytes, usize_of(given.metadata));
         set(&mut self.body_memory, usize_of(given.body_memory));
         set(&mut self.batch_lines, given.batch_lines);
         set(&mut self.requests, given.requests);
@@ -145,6 +149,7 @@ impl Limits {
 pub(crate) struct FileLimits {
     body: Option<ByteCount>,
     page: Option<ByteCount>,
+    metadata: Option<ByteCount>,
     body_memory: Option<ByteCount>,
     batch_lines: Option<usize>,
     requests: Option<usize>,

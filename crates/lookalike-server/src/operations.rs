@@ -9,14 +9,14 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use chrono::{DateTime, Utc};
 use metrics_exporter_prometheus::PrometheusHandle;
-use serde::Serialize;
-use utoipa::ToSchema;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{self, JsonBody};
 use crate::collections::{Collection, CollectionSettings, Listed};
 use crate::health;
 use crate::problem::{Problem, ProblemKind, internal};
-use crate::request::{AdminAccess, CollectionName, TargetCollection};
+use crate::request::{AdminAccess, CollectionName, Query, TargetCollection};
 use crate::telemetry::write_metrics;
 use crate::tokens::Access;
 use crate::{Service, json};
@@ -36,6 +36,23 @@ pub(crate) struct CollectionResponse {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CollectionsResponse {
     collections: Vec<CollectionResponse>,
+    /// What `after` must be for those that follow; null if there are no more
+    next: Option<String>,
+}
+
+/// Collections of one list.
+const MOST_LISTED: usize = 1000;
+
+/// Which collections are listed
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct CollectionsQuery {
+    /// Only those behind this name
+    after: Option<String>,
+    /// At most so many; the default is 1000
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
 }
 
 fn collection_response(collection: &Collection) -> CollectionResponse {
@@ -47,9 +64,21 @@ fn collection_response(collection: &Collection) -> CollectionResponse {
     }
 }
 
-/// All collections
-#[utoipa::path(get, path = "/v1/collections", tag = "operations", responses((status = 200, body = CollectionsResponse)))]
-pub(crate) async fn list(State(service): State<Arc<Service>>, access: Access) -> Result<Response, Problem> {
+/// All collections, by name
+#[utoipa::path(
+    get,
+    path = "/v1/collections",
+    operation_id = "listCollections",
+    tag = "operations",
+    params(CollectionsQuery),
+    responses((status = 200, body = CollectionsResponse, description = "The collections, by name"))
+)]
+pub(crate) async fn list(
+    State(service): State<Arc<Service>>,
+    access: Access,
+    Query(query): Query<CollectionsQuery>,
+) -> Result<Response, Problem> {
+    let limit = check_limit(query.limit, MOST_LISTED, MOST_LISTED)?;
     let listed = service.collections()?.list().into_iter().map(|listed| match listed {
         Listed::Open(collection) => collection_response(&collection),
         Listed::Closed(name, closed) => CollectionResponse {
@@ -59,17 +88,32 @@ pub(crate) async fn list(State(service): State<Arc<Service>>, access: Access) ->
             rows: closed.rows,
         },
     });
-    let collections = listed.filter(|response| access.includes(&response.name)).collect();
-    Ok(json(StatusCode::OK, &CollectionsResponse { collections }))
+    let is_behind = |name: &str| query.after.as_deref().is_none_or(|after| name > after);
+    let mut collections: Vec<CollectionResponse> = listed
+        .filter(|response| access.includes(&response.name) && is_behind(&response.name))
+        .take(limit + 1)
+        .collect();
+    let has_more = collections.len() > limit;
+    collections.truncate(limit);
+    let next = collections.last().filter(|_| has_more).map(|last| last.name.clone());
+    Ok(json(StatusCode::OK, &CollectionsResponse { collections, next }))
+}
+
+/// How many a list may have.
+pub(crate) fn check_limit(limit: Option<usize>, default: usize, most: usize) -> Result<usize, Problem> {
+    match limit.unwrap_or(default) {
+        limit if (1..=most).contains(&limit) => Ok(limit),
+        limit => Err(ProblemKind::BadField.with(format!("limit must be 1 to {most}, not {limit}"))),
+    }
 }
 
 /// A collection
 #[utoipa::path(
     get,
     path = "/v1/collections/{name}",
+    operation_id = "getCollection",
     tag = "operations",
-    params(CollectionName),
-    responses((status = 200, body = CollectionResponse))
+    responses((status = 200, body = CollectionResponse, description = "The collection"))
 )]
 pub(crate) async fn show(TargetCollection(collection): TargetCollection) -> Result<Response, Problem> {
     Ok(json(StatusCode::OK, &collection_response(&collection)))
@@ -79,8 +123,8 @@ pub(crate) async fn show(TargetCollection(collection): TargetCollection) -> Resu
 #[utoipa::path(
     put,
     path = "/v1/collections/{name}",
+    operation_id = "createCollection",
     tag = "operations",
-    params(CollectionName),
     request_body(content = CollectionSettings, content_type = "application/json"),
     responses((status = 200, body = CollectionResponse, description = "It existed"), (status = 201, body = CollectionResponse, description = "It was created"))
 )]
@@ -95,6 +139,36 @@ pub(crate) async fn create(
     let (collection, existed) = collections.create(&name, &wanted).await?;
     let status = if existed { StatusCode::OK } else { StatusCode::CREATED };
     Ok(json(status, &collection_response(&collection)))
+}
+
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ConfirmQuery {
+    /// Must be true
+    confirm: bool,
+}
+
+/// Removes a collection with all its pages
+#[utoipa::path(
+    delete,
+    path = "/v1/collections/{name}",
+    operation_id = "deleteCollection",
+    tag = "operations",
+    params(ConfirmQuery),
+    responses((status = 204, description = "It is gone, and stays gone after a crash"))
+)]
+pub(crate) async fn remove(
+    State(service): State<Arc<Service>>,
+    _: AdminAccess,
+    CollectionName(name): CollectionName,
+    Query(query): Query<ConfirmQuery>,
+) -> Result<Response, Problem> {
+    if !query.confirm {
+        return Err(ProblemKind::BadField.with("this removes all pages of the collection: add confirm=true"));
+    }
+    service.collections()?.remove(&name).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// Statistics of a collection
@@ -128,7 +202,13 @@ pub(crate) struct StatsResponse {
 }
 
 /// Statistics of a collection
-#[utoipa::path(get, path = "/v1/stats", tag = "operations", responses((status = 200, body = StatsResponse)))]
+#[utoipa::path(
+    get,
+    path = "/v1/stats",
+    operation_id = "getStats",
+    tag = "operations",
+    responses((status = 200, body = StatsResponse, description = "The statistics"))
+)]
 pub(crate) async fn stats(
     State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
@@ -171,7 +251,13 @@ pub(crate) struct BackupResponse {
 }
 
 /// Writes a consistent copy of a collection into the backup directory
-#[utoipa::path(post, path = "/v1/backup", tag = "operations", responses((status = 201, body = BackupResponse)))]
+#[utoipa::path(
+    post,
+    path = "/v1/backup",
+    operation_id = "makeBackup",
+    tag = "operations",
+    responses((status = 201, body = BackupResponse, description = "The backup"))
+)]
 pub(crate) async fn backup(
     State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
@@ -205,13 +291,25 @@ fn stamp(time: SystemTime) -> String {
 }
 
 /// Whether the process is alive
-#[utoipa::path(get, path = "/healthz", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(
+    get,
+    path = "/healthz",
+    operation_id = "isAlive",
+    tag = "operations",
+    responses((status = 200, body = String, content_type = "text/plain", description = "It is"))
+)]
 pub(crate) async fn health() -> &'static str {
     "ok\n"
 }
 
 /// Whether the service is ready for requests
-#[utoipa::path(get, path = "/readyz", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(
+    get,
+    path = "/readyz",
+    operation_id = "isReady",
+    tag = "operations",
+    responses((status = 200, body = String, content_type = "text/plain", description = "It is"))
+)]
 pub(crate) async fn ready(State(service): State<Arc<Service>>) -> Result<&'static str, Problem> {
     service.collections()?;
     if service.is_stopping.load(Ordering::Relaxed) {
@@ -224,7 +322,13 @@ pub(crate) async fn ready(State(service): State<Arc<Service>>) -> Result<&'stati
 }
 
 /// Metrics for Prometheus
-#[utoipa::path(get, path = "/metrics", tag = "operations", responses((status = 200, body = String, content_type = "text/plain")))]
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    operation_id = "getMetrics",
+    tag = "operations",
+    responses((status = 200, body = String, content_type = "text/plain", description = "In the text format of Prometheus"))
+)]
 pub(crate) async fn metrics(State(service): State<Arc<Service>>) -> Response {
     let mut text = service.metrics.as_ref().map_or_else(String::new, PrometheusHandle::render);
     write_metrics(&mut text, &service);

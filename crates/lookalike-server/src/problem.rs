@@ -49,7 +49,6 @@ pub(crate) enum ProblemKind {
 }
 
 impl ProblemKind {
-    #[cfg(test)]
     pub(crate) const ALL: [ProblemKind; 19] = [
         Self::BadRequest,
         Self::BadJson,

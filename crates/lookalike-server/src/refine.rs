@@ -1,5 +1,6 @@
 //! A search engine's answer with its near-duplicates folded; nothing here is stored.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::body::Body;
@@ -39,7 +40,6 @@ pub(crate) enum RefineMethod {
 #[into_params(parameter_in = Query)]
 pub(crate) struct RefineQuery {
     /// How near-duplicates are found; the default is bloom
-    #[param(inline)]
     method: Option<RefineMethod>,
     /// Similarity from which results are near-duplicates; the default is 0.7 (spotsigs: 0.25)
     #[param(exclusive_minimum = 0, maximum = 1)]
@@ -87,15 +87,20 @@ impl PartialSchema for AnswerSchema {
     }
 }
 
-impl ToSchema for AnswerSchema {}
+impl ToSchema for AnswerSchema {
+    fn name() -> Cow<'static, str> {
+        Cow::Borrowed("SearchAnswer")
+    }
+}
 
 /// Folds near-duplicates in a search engine's answer
 #[utoipa::path(
     post,
     path = "/v1/refine",
+    operation_id = "refine",
     tag = "search",
     params(RefineQuery),
-    request_body(content = inline(AnswerSchema), content_type = "application/json"),
+    request_body(content = AnswerSchema, content_type = "application/json"),
     responses((status = 200, body = serde_json::Value, description = "The answer in the shape it came in, the same as `lookalike refine --json`: without the folded results, with the field `lookalike` in each result (`rank`, `group`, `others`) and in the whole"))
 )]
 pub(crate) async fn refine(

@@ -37,13 +37,8 @@ impl FromRequestParts<Arc<Service>> for TargetCollection {
     }
 }
 
-/// The name of a collection in the path.
-#[derive(IntoParams)]
-#[into_params(names("name"), parameter_in = Path)]
-pub(crate) struct CollectionName(
-    /// The name of the collection: 1 to 64 lower-case letters, digits, - and _
-    pub(crate) String,
-);
+/// The name of a collection in the path; `openapi.rs` describes it.
+pub(crate) struct CollectionName(pub(crate) String);
 
 impl FromRequestParts<Arc<Service>> for CollectionName {
     type Rejection = Problem;
@@ -60,6 +55,7 @@ impl FromRequestParts<Arc<Service>> for CollectionName {
 #[into_params(names("id"), parameter_in = Path)]
 pub(crate) struct PageId(
     /// The id, percent-encoded
+    #[param(min_length = 1)]
     pub(crate) String,
 );
 

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
 use crate::body::{self, JsonBody, Object};
-use crate::pages::{PageInput, PageSchema, hex};
+use crate::pages::{PageInput, hex};
 use crate::problem::{Problem, ProblemKind};
 use crate::request::TargetCollection;
 use crate::{Service, json};
@@ -34,6 +34,7 @@ fn check_count(field: &str, count: usize, most: usize) -> Result<(), Problem> {
 
 /// Fingerprints to look for
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = Fingerprints)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FingerprintsInput<'a> {
     /// Each of 16 hex digits
@@ -75,9 +76,10 @@ pub(crate) struct FingerprintMatch {
 #[utoipa::path(
     post,
     path = "/v1/fingerprints/query",
+    operation_id = "queryFingerprints",
     tag = "search",
-    request_body(content = inline(FingerprintsInput<'static>), content_type = "application/json"),
-    responses((status = 200, body = FingerprintsResponse))
+    request_body(content = FingerprintsInput<'static>, content_type = "application/json"),
+    responses((status = 200, body = FingerprintsResponse, description = "The matches of each"))
 )]
 pub(crate) async fn fingerprints(
     State(service): State<Arc<Service>>,
@@ -122,13 +124,14 @@ pub(crate) async fn fingerprints(
 
 /// Two pages
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = TwoPages)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct CompareInput<'a> {
     #[serde(borrow)]
-    #[schema(value_type = PageSchema)]
+    #[schema(value_type = PageInput<'static>)]
     left: Object<PageInput<'a>>,
     #[serde(borrow)]
-    #[schema(value_type = PageSchema)]
+    #[schema(value_type = PageInput<'static>)]
     right: Object<PageInput<'a>>,
 }
 
@@ -136,8 +139,9 @@ pub(crate) struct CompareInput<'a> {
 #[utoipa::path(
     post,
     path = "/v1/compare",
+    operation_id = "comparePages",
     tag = "search",
-    request_body(content = inline(CompareInput<'static>), content_type = "application/json"),
+    request_body(content = CompareInput<'static>, content_type = "application/json"),
     responses((status = 200, body = Object, description = "The same as `lookalike compare --json`: `identical`, `differences`, and for each of `methods` the verdict, the similarity, the score and the rule"))
 )]
 pub(crate) async fn compare_pages(

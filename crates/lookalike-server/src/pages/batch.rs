@@ -1,7 +1,7 @@
-//! Many pages in one request: one per line, streamed both ways.
+//! Many pages in one request: one per line, or the elements of an array; streamed both ways.
 //!
-//! One task reads lines and starts a lookup for each ([`read_lines`]); another finishes the lookups in the same order and
-//! writes their lines ([`write_lines`]).
+//! One task reads pages and starts a lookup for each ([`read_items`]); another finishes the lookups in the same order and
+//! writes their responses ([`ResponseWriter`]).
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -12,19 +12,22 @@ use axum::body::Body;
 use axum::extract::{Extension, State};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
+use utoipa::ToSchema;
 
 use crate::Service;
-use crate::body::{BodyReader, check_type};
+use crate::body::BodyReader;
 use crate::budget::Reservation;
 use crate::collections::Collection;
 use crate::limits::Limits;
 use crate::listen::Peer;
+use crate::pages::PageInput;
+use crate::pages::items::{BatchForm, Items};
 use crate::pages::lookup::{Lookup, LookupQuery, StoreInput};
 use crate::pages::response::PageResponse;
 use crate::problem::{Problem, ProblemKind};
@@ -41,18 +44,59 @@ const MOST_STARTED: usize = 256;
 const CROWDED: u64 = 4096;
 /// How long they pause.
 const PAUSE: Duration = Duration::from_millis(5);
-const NDJSON: [&str; 4] =
-    ["application/x-ndjson", "application/ndjson", "application/jsonl", "application/x-jsonlines"];
 
-/// The same for many pages: one JSON object per line, and one response per line in the same order, streamed both ways. A
-/// line that cannot be used is answered with a problem; the others are not affected.
+/// A problem with one page of a batch
+#[derive(Serialize, ToSchema)]
+pub(crate) struct ItemProblem {
+    /// The line, counted from 1
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    line: Option<usize>,
+    /// The element of the array, counted from 0
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    index: Option<usize>,
+    #[serde(flatten)]
+    problem: Problem,
+}
+
+/// What a batch answers to one page
+#[derive(Serialize, ToSchema)]
+#[serde(untagged)]
+pub(crate) enum BatchItem {
+    Page(Box<PageResponse>),
+    Problem(ItemProblem),
+}
+
+impl BatchItem {
+    fn problem(form: BatchForm, number: usize, problem: Problem) -> BatchItem {
+        let (line, index) = match form {
+            BatchForm::Lines => (Some(number + 1), None),
+            BatchForm::Array => (None, Some(number)),
+        };
+        BatchItem::Problem(ItemProblem { line, index, problem })
+    }
+}
+
+/// Have I seen these pages?
+///
+/// One JSON object per line, and one response per line in the same order; or an array of pages, and an array of responses.
+/// Both are streamed both ways. A page that cannot be used is answered with a problem in its place; the others are not
+/// affected.
 #[utoipa::path(
     post,
     path = "/v1/pages/batch",
+    operation_id = "batch",
     tag = "pages",
     params(LookupQuery),
-    request_body(content = String, content_type = "application/x-ndjson"),
-    responses((status = 200, body = String, content_type = "application/x-ndjson"))
+    request_body(content(
+        (Vec<PageInput<'static>> = "application/json"),
+        (String = "application/x-ndjson"),
+    )),
+    responses((status = 200, description = "One response per page, in the order of the pages", content(
+        (Vec<BatchItem> = "application/json"),
+        (String = "application/x-ndjson"),
+    )))
 )]
 pub(crate) async fn batch(
     State(service): State<Arc<Service>>,
@@ -63,7 +107,7 @@ pub(crate) async fn batch(
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, Problem> {
-    check_type(&headers, &NDJSON)?;
+    let form = BatchForm::of(&headers)?;
     let limits = service.limits();
     if query.store != StoreInput::Never {
         collection.check_writer(limits.stall_time)?;
@@ -74,24 +118,26 @@ pub(crate) async fn batch(
     })?;
     let unanswered = Arc::new(AtomicUsize::new(0));
     let body = BodyReader::of_batch(&service, &headers, body, Arc::clone(&unanswered))?;
-    // Lines are held for clients that send everything before they read: the channel has no limit, their bytes have one.
-    let (out, lines) = mpsc::unbounded_channel::<(Bytes, Reservation)>();
+    let items = Items::open(form, body, limits, &service.memory).await?;
+    // Responses are held for clients that send everything before they read: the channel has no limit, their bytes have one.
+    let (out, responses) = mpsc::unbounded_channel::<(Bytes, Reservation)>();
     let waiting_bytes = Arc::new(AtomicUsize::new(0));
-    let (started, to_finish) = mpsc::channel::<StartedLine>(MOST_STARTED);
-    let batch = Batch { end: Instant::now() + limits.batch_time, limits, service, collection, unanswered };
+    let (started, to_finish) = mpsc::channel::<StartedItem>(MOST_STARTED);
+    let batch = Batch { end: Instant::now() + limits.batch_time, form, limits, service, collection, unanswered };
     let batch = Arc::new(batch);
-    let lines_in = Lines::new(body, &batch);
-    tokio::spawn(read_lines(Arc::clone(&batch), access, lines_in, query.store, started));
-    tokio::spawn(write_lines(batch, to_finish, query.explain, out, Arc::clone(&waiting_bytes)));
-    // The place is held until the last line is sent.
+    tokio::spawn(read_items(Arc::clone(&batch), access, items, query.store, started));
+    let waiting = Arc::clone(&waiting_bytes);
+    let writer = ResponseWriter { batch, is_explained: query.explain, out, waiting_bytes: waiting };
+    tokio::spawn(writer.write_responses(to_finish));
+    // The place is held until the last response is sent.
     let held = (slot, cut_off_late_readers(peer, limits.batch_time + limits.idle_time));
-    let frames = stream::unfold((lines, waiting_bytes, held), |(mut lines, waiting_bytes, held)| async move {
-        let (line, _memory) = lines.recv().await?;
-        waiting_bytes.fetch_sub(line.len(), Ordering::Relaxed);
-        Some((Ok::<_, Infallible>(Frame::data(line)), (lines, waiting_bytes, held)))
+    let frames = stream::unfold((responses, waiting_bytes, held), |(mut responses, waiting_bytes, held)| async move {
+        let (part, _memory) = responses.recv().await?;
+        waiting_bytes.fetch_sub(part.len(), Ordering::Relaxed);
+        Some((Ok::<_, Infallible>(Frame::data(part)), (responses, waiting_bytes, held)))
     });
     let mut response = Response::new(Body::new(StreamBody::new(frames)));
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(NDJSON[0]));
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(form.content_type()));
     Ok(response)
 }
 
@@ -111,9 +157,10 @@ fn cut_off_late_readers(peer: Peer, time: Duration) -> oneshot::Sender<()> {
 struct Batch {
     service: Arc<Service>,
     collection: Arc<Collection>,
+    form: BatchForm,
     limits: Limits,
     end: Instant,
-    /// Lines that were read and have no response yet.
+    /// Pages that were read and have no response yet.
     unanswered: Arc<AtomicUsize>,
 }
 
@@ -127,14 +174,14 @@ impl Batch {
         ProblemKind::Timeout.with(format!("the batch was not finished after {seconds} seconds; the rest is not read"))
     }
 
-    /// Starts with a line. While the thread that stores has enough to do, or hangs, this waits: a line is not refused because
+    /// Starts with a page. While the thread that stores has enough to do, or hangs, this waits: a page is not refused because
     /// others were faster.
-    async fn start(&self, line: &[u8], store: StoreInput, is_gone: impl Fn() -> bool) -> Lookup {
+    async fn start(&self, item: &[u8], store: StoreInput, is_gone: impl Fn() -> bool) -> Lookup {
         loop {
             let writer = self.collection.online.writer();
             let is_crowded = store != StoreInput::Never && writer.is_alive && writer.waiting >= CROWDED;
             if !is_crowded {
-                match Lookup::start(&self.service, &self.collection, line, store).await {
+                match Lookup::start(&self.service, &self.collection, item, store).await {
                     Lookup::Refused => {}
                     started => return started,
                 }
@@ -147,46 +194,51 @@ impl Batch {
     }
 }
 
-/// A line whose lookup has begun.
-struct StartedLine {
+/// A page whose lookup has begun.
+struct StartedItem {
     number: usize,
     lookup: Lookup,
     _memory: Option<Reservation>,
 }
 
-/// Cuts a body into lines and starts a lookup for each; says what is wrong if it cannot go on.
-async fn read_lines(
+/// Starts a lookup for each page of a body; says what is wrong if it cannot go on.
+async fn read_items(
     batch: Arc<Batch>,
     access: Access,
-    mut lines: Lines,
+    mut items: Items,
     store: StoreInput,
-    started: mpsc::Sender<StartedLine>,
+    started: mpsc::Sender<StartedItem>,
 ) {
     let limits = batch.limits;
-    let mut number = 0;
-    loop {
-        let next = tokio::time::timeout(batch.time_left(), lines.next()).await.unwrap_or_else(|_| Err(batch.over()));
+    for number in 0.. {
+        let next = tokio::time::timeout(batch.time_left(), items.next()).await.unwrap_or_else(|_| Err(batch.over()));
         let next = match next {
             Ok(Some(_)) if number == limits.batch_lines => {
-                let reason = format!("a batch has at most {} lines; the rest is not read", limits.batch_lines);
+                let reason =
+                    format!("a batch has at most {} {}s; the rest is not read", limits.batch_lines, batch.form.item());
                 Err(ProblemKind::TooLarge.with(reason))
             }
             next => next,
         };
-        number += 1;
+        let is_blank = |item: &[u8]| item.iter().all(u8::is_ascii_whitespace);
         let (lookup, memory) = match next {
             Ok(None) => return,
-            Ok(Some((line, _))) if line.iter().all(u8::is_ascii_whitespace) => continue,
-            Ok(Some((line, memory))) => {
+            Ok(Some((item, _))) if batch.form == BatchForm::Lines && is_blank(&item) => continue,
+            Ok(Some((item, memory))) => {
                 batch.unanswered.fetch_add(1, Ordering::Relaxed);
-                // The request itself counts for its first line.
-                while number > 1
+                // The request itself counts for its first page.
+                while number > 0
                     && let Err(wait) = access.take(limits.token_rate)
                     && !started.is_closed()
                 {
                     tokio::time::sleep(wait).await;
                 }
-                (batch.start(&line, store, || started.is_closed()).await, Some(memory))
+                let lookup = if is_blank(&item) {
+                    Lookup::Done(Err(ProblemKind::BadJson.with("there is no page here")))
+                } else {
+                    batch.start(&item, store, || started.is_closed()).await
+                };
+                (lookup, Some(memory))
             }
             Err(problem) => {
                 batch.unanswered.fetch_add(1, Ordering::Relaxed);
@@ -195,115 +247,73 @@ async fn read_lines(
         };
         let is_last = memory.is_none();
         // Nobody receives it if the client is gone.
-        if started.send(StartedLine { number, lookup, _memory: memory }).await.is_err() || is_last {
+        if started.send(StartedItem { number, lookup, _memory: memory }).await.is_err() || is_last {
             return;
         }
     }
 }
 
-/// The lines of a body that arrives in parts.
-struct Lines {
-    body: BodyReader,
+/// Writes the responses of a batch.
+struct ResponseWriter {
     batch: Arc<Batch>,
-    /// What has arrived behind the current line.
-    part: Bytes,
-    /// The current line, as far as it has arrived.
-    line: Vec<u8>,
-    /// What it takes.
-    memory: Reservation,
-    is_ended: bool,
-}
-
-impl Lines {
-    fn new(body: BodyReader, batch: &Arc<Batch>) -> Lines {
-        let memory = batch.service.memory.reservation();
-        Lines { body, batch: Arc::clone(batch), part: Bytes::new(), line: Vec::new(), memory, is_ended: false }
-    }
-
-    /// The next line without its end, and the memory that it takes; nothing after the last one.
-    async fn next(&mut self) -> Result<Option<(Vec<u8>, Reservation)>, Problem> {
-        loop {
-            let end = self.part.iter().position(|&byte| byte == b'\n');
-            let rest = self.part.split_to(end.unwrap_or(self.part.len()));
-            let length = self.line.len() + rest.len();
-            let limit = self.batch.limits.body_bytes;
-            if length > limit {
-                let reason = format!("a line is longer than {limit} bytes; the rest is not read");
-                return Err(ProblemKind::TooLarge.with(reason));
-            }
-            if length > self.line.capacity() {
-                let wanted = (self.line.capacity() * 2).min(limit).max(length);
-                // What this batch has in hand is given back as it is answered.
-                self.memory.wait_to_grow_to(wanted, self.batch.limits.request_time).await?;
-                self.line.reserve_exact(wanted - self.line.len());
-            }
-            self.line.extend_from_slice(&rest);
-            if end.is_some() {
-                self.part.advance(1);
-                return Ok(Some(self.take()));
-            }
-            if self.is_ended {
-                return Ok((!self.line.is_empty()).then(|| self.take()));
-            }
-            match self.body.next().await? {
-                Some(part) => self.part = part,
-                None => self.is_ended = true,
-            }
-        }
-    }
-
-    fn take(&mut self) -> (Vec<u8>, Reservation) {
-        let memory = std::mem::replace(&mut self.memory, self.batch.service.memory.reservation());
-        (std::mem::take(&mut self.line), memory)
-    }
-}
-
-/// A problem with a line of a batch.
-#[derive(Serialize)]
-struct LineProblem {
-    line: usize,
-    #[serde(flatten)]
-    problem: Problem,
-}
-
-/// Finishes lookups and writes a line for each.
-async fn write_lines(
-    batch: Arc<Batch>,
-    mut to_finish: mpsc::Receiver<StartedLine>,
     is_explained: bool,
     out: mpsc::UnboundedSender<(Bytes, Reservation)>,
     waiting_bytes: Arc<AtomicUsize>,
-) {
-    // The client may be gone while nothing can be stored.
-    while let Some(StartedLine { number: line, lookup, _memory }) = to_finish.recv().await {
-        let finished = tokio::select! {
-            finished = tokio::time::timeout(batch.time_left() + PAUSE, lookup.finish()) => finished,
-            () = out.closed() => return,
+}
+
+impl ResponseWriter {
+    /// Finishes lookups and writes a response for each.
+    async fn write_responses(self, mut to_finish: mpsc::Receiver<StartedItem>) {
+        let batch = &self.batch;
+        let (first, between, after): (&[u8], &[u8], &[u8]) = match batch.form {
+            BatchForm::Lines => (b"", b"", b"\n"),
+            BatchForm::Array => (b"[", b",\n", b""),
         };
-        let is_over = waiting_bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES;
-        let mut written = match finished {
-            _ if is_over => {
-                let reason = "too many responses wait to be read; the rest of the batch is not answered";
-                to_json(&LineProblem { line, problem: ProblemKind::TooLarge.with(reason) })
+        let mut before = first;
+        while let Some(StartedItem { number, lookup, _memory }) = to_finish.recv().await {
+            // The client may be gone while nothing can be stored.
+            let finished = tokio::select! {
+                finished = tokio::time::timeout(batch.time_left() + PAUSE, lookup.finish()) => finished,
+                () = self.out.closed() => return,
+            };
+            let is_over = self.waiting_bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES;
+            let finished = match finished {
+                _ if is_over => {
+                    let reason = "too many responses wait to be read; the rest of the batch is not answered";
+                    Err(ProblemKind::TooLarge.with(reason))
+                }
+                finished => finished.unwrap_or_else(|_| Err(batch.over())),
+            };
+            let item = match finished {
+                Ok(outcome) => {
+                    batch.collection.count(outcome.verdict);
+                    BatchItem::Page(Box::new(PageResponse::new(outcome, &batch.collection, self.is_explained)))
+                }
+                Err(problem) => BatchItem::problem(batch.form, number, problem),
+            };
+            let is_sent = self.send([before, &to_json(&item), after].concat()).await;
+            before = between;
+            batch.unanswered.fetch_sub(1, Ordering::Relaxed);
+            if !is_sent {
+                return;
             }
-            Ok(Ok(outcome)) => {
-                batch.collection.count(outcome.verdict);
-                to_json(&PageResponse::new(outcome, &batch.collection, is_explained))
+            if is_over {
+                break;
             }
-            Ok(Err(problem)) => to_json(&LineProblem { line, problem }),
-            Err(_) => to_json(&LineProblem { line, problem: batch.over() }),
-        };
-        written.push(b'\n');
-        let mut memory = batch.service.memory.reservation();
-        // A client that reads gives memory back; one that does not is cut off.
-        if memory.wait_to_grow_to(written.len(), batch.limits.idle_time).await.is_err() {
-            return;
         }
-        waiting_bytes.fetch_add(written.len(), Ordering::Relaxed);
-        let sent = out.send((written.into(), memory));
-        batch.unanswered.fetch_sub(1, Ordering::Relaxed);
-        if sent.is_err() || is_over {
-            return;
+        if batch.form == BatchForm::Array {
+            let is_empty = before == first;
+            self.send(if is_empty { b"[]\n".to_vec() } else { b"]\n".to_vec() }).await;
         }
+    }
+
+    /// Says whether somebody still listens. A client that reads gives memory back; one that does not is cut off.
+    async fn send(&self, written: Vec<u8>) -> bool {
+        let mut memory = self.batch.service.memory.reservation();
+        if memory.wait_to_grow_to(written.len(), self.batch.limits.idle_time).await.is_err() {
+            return false;
+        }
+        self.waiting_bytes.fetch_add(written.len(), Ordering::Relaxed);
+        self.out.send((written.into(), memory)).is_ok()
     }
 }

@@ -2,19 +2,21 @@
 
 use std::borrow::Cow;
 
+use lookalike::online::PageExtras;
 use lookalike::{Body, Markup, RawPage};
 use serde::Deserialize;
-use utoipa::openapi::schema::{AllOfBuilder, OneOfBuilder, SchemaType};
-use utoipa::openapi::{ObjectBuilder, RefOr, Schema, Type};
-use utoipa::{PartialSchema, ToSchema};
+use serde_json::value::RawValue;
+use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemKind};
 
 /// Longest id or URL, in bytes.
 const MOST_NAME_BYTES: usize = 2048;
 
-/// A page: either `html` or `text`
+/// A page, with exactly one of `html` and `text`
+// One plain object, since generators make little of an alternative between fields.
 #[derive(Debug, Deserialize, ToSchema)]
+#[schema(as = Page)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PageInput<'a> {
     /// Its name; the URL if there is none
@@ -34,6 +36,14 @@ pub(crate) struct PageInput<'a> {
     /// Its text
     #[serde(borrow, default)]
     text: Option<Cow<'a, str>>,
+    /// An object that is stored with it and comes back with it
+    #[serde(borrow, default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<&'a RawValue>,
+    /// Seconds for which it is stored; otherwise as the collection says
+    #[serde(default)]
+    #[schema(minimum = 1)]
+    ttl: Option<u64>,
 }
 
 impl PageInput<'_> {
@@ -59,6 +69,22 @@ impl PageInput<'_> {
         (page.id, page.url, page.title) = (own(&self.id), own(&self.url), own(&self.title));
         Ok(page)
     }
+
+    /// What is stored with the page.
+    pub(super) fn extras(&self, most_metadata: usize) -> Result<PageExtras, Problem> {
+        let metadata = self.metadata.map(|json| json.get().trim()).filter(|json| *json != "null");
+        if metadata.is_some_and(|json| !json.starts_with('{')) {
+            return Err(ProblemKind::BadField.with("metadata must be an object"));
+        }
+        if let Some(json) = metadata.filter(|json| json.len() > most_metadata) {
+            let reason = format!("the metadata has {} bytes; the limit is {most_metadata}", json.len());
+            return Err(ProblemKind::TooLarge.with(reason));
+        }
+        if self.ttl == Some(0) {
+            return Err(ProblemKind::BadField.with("ttl must be at least 1 second"));
+        }
+        Ok(PageExtras { ttl_seconds: self.ttl, metadata: metadata.map(str::to_owned) })
+    }
 }
 
 fn check_name(name: &str, value: &str) -> Result<(), Problem> {
@@ -67,25 +93,4 @@ fn check_name(name: &str, value: &str) -> Result<(), Problem> {
         return Ok(());
     }
     Err(ProblemKind::BadField.with(format!("{name} must be 1 to {MOST_NAME_BYTES} bytes without control characters")))
-}
-
-/// [`PageInput`] as the description has it: with exactly one of `html` and `text`.
-pub(crate) struct PageSchema;
-
-impl PartialSchema for PageSchema {
-    fn schema() -> RefOr<Schema> {
-        let has = |name: &str| {
-            let text = ObjectBuilder::new().schema_type(SchemaType::Type(Type::String));
-            ObjectBuilder::new().property(name, text).required(name)
-        };
-        let either = OneOfBuilder::new().item(has("html")).item(has("text"));
-        let description = Some("A page: either html or text");
-        AllOfBuilder::new().description(description).item(PageInput::schema()).item(either).into()
-    }
-}
-
-impl ToSchema for PageSchema {
-    fn name() -> Cow<'static, str> {
-        Cow::Borrowed("Page")
-    }
 }

@@ -21,6 +21,7 @@ const LARGE_BYTES: usize = 256 << 10;
 /// Whether a page is stored.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
+#[schema(as = Store)]
 pub(crate) enum StoreInput {
     /// It is only looked up.
     #[default]
@@ -36,7 +37,6 @@ pub(crate) enum StoreInput {
 #[into_params(parameter_in = Query)]
 pub(crate) struct LookupQuery {
     /// Whether the page is stored
-    #[param(inline)]
     pub(super) store: StoreInput,
     /// Whether the response explains the verdict
     pub(super) explain: bool,
@@ -67,7 +67,9 @@ impl Lookup {
     pub(super) async fn start(service: &Service, collection: &Collection, bytes: &[u8], store: StoreInput) -> Lookup {
         let look = || -> Result<Lookup, Problem> {
             let input: PageInput<'_> = body::parse(bytes)?;
-            let page = input.page(service.limits().page_bytes)?;
+            let limits = service.limits();
+            let page = input.page(limits.page_bytes)?;
+            let extras = input.extras(limits.metadata_bytes)?;
             let policy = match store {
                 StoreInput::Never => return Ok(Lookup::Done(Ok(collection.online.check(&page)?))),
                 StoreInput::IfNew => StorePolicy::IfNew,
@@ -75,7 +77,7 @@ impl Lookup {
             };
             let (sender, receiver) = oneshot::channel();
             // The client may be gone by then.
-            match collection.online.put(&page, policy, move |outcome| drop(sender.send(outcome))) {
+            match collection.online.put(&page, policy, extras, move |outcome| drop(sender.send(outcome))) {
                 Ok(()) => Ok(Lookup::Storing(receiver)),
                 Err(Error::Overloaded) => Ok(Lookup::Refused),
                 Err(error) => Err(error.into()),

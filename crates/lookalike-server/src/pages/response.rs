@@ -2,9 +2,11 @@
 
 use lookalike::online::{CheckOutcome, ComparedCandidate, PageLength, PageVerdict};
 use serde::Serialize;
+use serde_json::value::RawValue;
 use utoipa::ToSchema;
 
 use crate::collections::Collection;
+use crate::pages::raw;
 
 /// Stored pages that one list of a response names at most.
 const MOST_NAMED: usize = 10;
@@ -35,10 +37,14 @@ pub(crate) struct PageResponse {
 impl PageResponse {
     pub(crate) fn new(outcome: CheckOutcome, collection: &Collection, is_explained: bool) -> PageResponse {
         let explanation = is_explained.then(|| Explanation::new(&outcome, collection));
+        let mut of = near_pages(outcome.of);
+        if is_explained {
+            add_metadata(&mut of, collection);
+        }
         PageResponse {
             id: outcome.id,
             verdict: outcome.verdict.into(),
-            of: near_pages(outcome.of),
+            of,
             stored: outcome.stored,
             replaced: outcome.replaced,
             crawl: outcome.verdict.into(),
@@ -119,18 +125,26 @@ pub(crate) struct NearPage {
     threshold: f64,
     /// Whether the similarity is estimated from sketches, because no text is stored
     estimated: bool,
+    /// What was stored with it, with explain=true
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(value_type = Option<Object>, required = false, nullable = false)]
+    metadata: Option<Box<RawValue>>,
 }
 
 fn near_pages(compared: Vec<ComparedCandidate>) -> Vec<NearPage> {
     let named = compared.into_iter().take(MOST_NAMED);
-    let page = |near: ComparedCandidate| NearPage {
-        id: near.id,
-        distance: near.distance,
-        similarity: near.similarity,
-        threshold: near.threshold,
-        estimated: near.is_estimated,
+    let near = |near: ComparedCandidate| {
+        let ComparedCandidate { id, distance, similarity, threshold, is_estimated, .. } = near;
+        NearPage { id, distance, similarity, threshold, estimated: is_estimated, metadata: None }
     };
-    named.map(page).collect()
+    named.map(near).collect()
+}
+
+/// Adds what was stored with the pages; one that is gone in the meantime has nothing.
+fn add_metadata(pages: &mut [NearPage], collection: &Collection) {
+    for page in pages {
+        page.metadata = raw(collection.online.get(&page.id).ok().flatten().and_then(|stored| stored.metadata));
+    }
 }
 
 /// The reason for a verdict
