@@ -24,7 +24,8 @@ def test_answers(tmp_path):
         assert near["verdict"] == "near" and near["id"] is None and not near["stored"]
         assert near["crawl"] == {"follow_links": False, "store": False}
         assert near["of"][0]["id"] == "http://a.org/1"
-        assert near["of"][0]["distance"] <= 3 and 0.9 < near["of"][0]["similarity"] <= 1
+        assert near["of"][0]["distance"] is None and not near["of"][0]["estimated"]
+        assert 0.9 < near["of"][0]["similarity"] <= 1 and near["of"][0]["threshold"] == 0.7
         html = "<html><title>T</title><p>" + text(1, 800).replace(" ", " <b></b>") + "</html>"
         exact = running.put({"id": "b", "html": html})
         assert exact["verdict"] == "exact" and not exact["stored"]
@@ -33,9 +34,9 @@ def test_answers(tmp_path):
         status, stored = running.call("GET", "/v1/pages/b")
         assert status == 200 and stored["title"] == "T" and stored["tokens"] == 800
         status, explained = running.call("POST", "/v1/pages?explain=true", {"text": text(2)})
-        assert "No stored fingerprint" in explained["explanation"]["why"]
-        found = running.call("POST", "/v1/fingerprints/query", {"fingerprints": [stored["fingerprint"]], "radius": 0})[1]
-        assert {row["id"] for row in found["matches"][0]["matches"]} == {"http://a.org/1", "b"}
+        assert "No stored page shares enough" in explained["explanation"]["why"]
+        asked = {"fingerprints": ["0123456789abcdef"], "radius": 0}
+        problem(running.call("POST", "/v1/fingerprints/query", asked), 409, "conflict")
         assert running.call("DELETE", "/v1/pages/b")[0] == 204
         problem(running.call("GET", "/v1/pages/b"), 404, "not-found")
         # A page may have the name of another path.
@@ -43,6 +44,22 @@ def test_answers(tmp_path):
         assert running.call("GET", "/v1/pages/batch")[0] == 200
         running.put({"id": "a/b ü?", "text": text(4)})
         assert running.call("GET", "/v1/pages/a%2Fb%20%C3%BC%3F")[1]["id"] == "a/b ü?"
+
+
+def test_fingerprints_as_manku_has_them(tmp_path):
+    with service(tmp_path / "seen") as running:
+        assert running.call("PUT", "/v1/collections/prints", {"method": "simhash"})[0] == 201
+        at = "/v1/collections/prints"
+        for name in ("a", "b"):
+            body = {"id": name, "text": text(1, 800)}
+            assert running.call("POST", f"{at}/pages?store=always", body)[1]["stored"]
+        near = running.call("POST", f"{at}/pages?explain=true", {"text": text(1, 800) + " and more"})[1]
+        assert near["verdict"] == "near" and near["of"][0]["distance"] <= 3
+        assert "bits" in near["explanation"]["why"]
+        stored = running.call("GET", f"{at}/pages/a")[1]
+        asked = {"fingerprints": [stored["fingerprint"]], "radius": 0}
+        found = running.call("POST", f"{at}/fingerprints/query", asked)[1]
+        assert {row["id"] for row in found["matches"][0]["matches"]} == {"a", "b"}
 
 
 def test_batches_are_streamed_both_ways(tmp_path):

@@ -12,6 +12,7 @@ use lookalike::index::{
     BulkInsert, FingerprintOrigin, Id, IdKind, IndexConfig, IndexReader, MatchCounts, OpenOptions, RowMatch,
     TableCodec, pages,
 };
+use lookalike::online::Backup;
 use lookalike::result::{SkippedRecord, index_plots};
 use lookalike::{Config, Error, Index, RunOptions, Silent};
 use serde_json::json;
@@ -35,6 +36,12 @@ pub(crate) fn run(command: IndexCommand) -> Result<Ending> {
         IndexCommand::Join(arguments) => join(&arguments),
         IndexCommand::Stats(arguments) => stats(&arguments),
         IndexCommand::Verify { directory, json } => verify(&directory, json),
+        IndexCommand::Restore { backup, directory, force } => {
+            let restored = Backup::restore(&backup, &directory, force)?;
+            let pages = counted(restored.pages, "page", "pages");
+            writeln!(io::stdout(), "{}: restored, {pages}", directory.display())?;
+            Ok(Ending::Done)
+        }
         IndexCommand::Compact { directory, memory, json } => {
             let options = OpenOptions { write: true, memory_bytes: self::memory(memory)?, ..OpenOptions::default() };
             let index = Index::open(&directory, options)?;
@@ -103,6 +110,15 @@ fn build(arguments: &BuildArguments) -> Result<Ending> {
     print_filled(&index, &filled, &arguments.talking)
 }
 
+/// Fails for a collection that has no fingerprints to ask about.
+fn refuse_bands(index: &Index) -> Result<()> {
+    if index.config().has_bands() {
+        let reason = "is a collection of a service that finds pages by their bands, and has no fingerprints; ask it through lookalike serve";
+        return Err(Error::bad_input(index.directory(), reason).into());
+    }
+    Ok(())
+}
+
 fn page_config(arguments: &BuildArguments) -> Result<IndexConfig> {
     let mut config = Config::default();
     method::read_as(&mut config, &arguments.reading)?;
@@ -122,6 +138,7 @@ fn page_config(arguments: &BuildArguments) -> Result<IndexConfig> {
 fn add(arguments: &AddArguments) -> Result<Ending> {
     let memory_bytes = memory(arguments.running.memory)?;
     let index = Index::open(&arguments.directory, OpenOptions { write: true, memory_bytes, ..OpenOptions::default() })?;
+    refuse_bands(&index)?;
     let progress = Progress::new(&arguments.talking)?;
     if arguments.fingerprints.is_some() && index.config().fingerprints != FingerprintOrigin::Given {
         return Err(Error::conflict("fingerprints", "this index was built from pages; add pages instead").into());
@@ -287,6 +304,7 @@ fn queries(index: &Index, inputs: &[String], written: Option<Notation>) -> Resul
 
 fn query(arguments: &QueryArguments) -> Result<Ending> {
     let index = open(&arguments.directory, arguments.lookup.skip_damaged)?;
+    refuse_bands(&index)?;
     let written = arguments.fingerprints;
     let mut all: Vec<(u64, Option<Id>)> = Vec::new();
     for text in &arguments.queries {
@@ -394,6 +412,7 @@ fn radius(index: &Index, lookup: &LookupArguments) -> u32 {
 
 fn batch(arguments: &BatchArguments) -> Result<Ending> {
     let index = open(&arguments.directory, arguments.pairs.lookup.skip_damaged)?;
+    refuse_bands(&index)?;
     let (queries, skipped) = queries(&index, &arguments.queries, arguments.fingerprints)?;
     let radius = radius(&index, &arguments.pairs.lookup);
     let mut reader = index.reader();
@@ -407,6 +426,7 @@ fn batch(arguments: &BatchArguments) -> Result<Ending> {
 fn join(arguments: &JoinArguments) -> Result<Ending> {
     let lookup = &arguments.pairs.lookup;
     let index = open(&arguments.directory, lookup.skip_damaged)?;
+    refuse_bands(&index)?;
     let radius = radius(&index, lookup);
     let other = arguments.other.as_ref().map(|other| open(other, lookup.skip_damaged)).transpose()?;
     if let Some(other) = &other
@@ -515,7 +535,7 @@ fn stats(arguments: &StatsArguments) -> Result<Ending> {
 fn verify(directory: &Path, as_json: bool) -> Result<Ending> {
     let index = Index::open(directory, OpenOptions { skip_damaged: true, ..OpenOptions::default() })?;
     let wrong = index.verify();
-    let rows = index.reader().len().0;
+    let rows = if index.config().has_bands() { index.stored_pages() } else { index.reader().len().0 };
     if as_json {
         json::print(&json!({"index": directory, "rows": rows, "damage": wrong}))?;
     }

@@ -56,6 +56,18 @@ pub(crate) enum IndexCommand {
         #[arg(long)]
         json: bool,
     },
+    /// Put a backup of a service in place, after verifying it
+    Restore {
+        /// The backup: a directory that POST /v1/backup made
+        #[arg(value_name = "BACKUP")]
+        backup: PathBuf,
+        /// Where the index goes
+        #[arg(value_name = "DIR")]
+        directory: PathBuf,
+        /// Replace the index that is there; other collections stay
+        #[arg(long)]
+        force: bool,
+    },
     /// Merge all segments into one, without deleted rows
     Compact {
         /// The index

@@ -105,6 +105,10 @@ pub(crate) async fn fingerprints(
         _ => Err(ProblemKind::BadField.with("fingerprints must be 16 hex digits each")),
     };
     let wanted = input.fingerprints.iter().map(|text| parse(text)).collect::<Result<Vec<u64>, Problem>>()?;
+    if collection.online.config().has_bands() {
+        let reason = "this collection finds pages by their bands, and has no fingerprints; ask it about pages, or create one with `method` simhash";
+        return Err(Error::conflict("method", reason).into());
+    }
     let look_up = || {
         let mut reader = collection.online.reader();
         let look_up_one = |fingerprint| {

@@ -98,10 +98,10 @@ struct OnlineCounters {
 pub struct OnlineStats {
     /// Pages that are stored.
     pub pages: u64,
-    /// Rows in the index, one per page of a collection of fingerprints and one per band otherwise; those that were deleted
-    /// count until they are merged away.
+    /// Rows in the index: pages, of which those that were deleted count until they are merged away where they are found by
+    /// fingerprints.
     pub rows: u64,
-    /// Rows that are in memory only, and in the store.
+    /// Rows that are in memory only, and in the store: fingerprints, or keys of bands.
     pub rows_in_memory: u64,
     /// Segments in files.
     pub segments: usize,
@@ -453,7 +453,8 @@ impl Online {
         let tiers = self.served.index.tiers();
         OnlineStats {
             pages: counters.pages.load(Ordering::Relaxed),
-            rows: tiers.rows,
+            // The rows of bands are many to a page, and say nothing to whoever counts pages.
+            rows: if self.config().has_bands() { counters.pages.load(Ordering::Relaxed) } else { tiers.rows },
             rows_in_memory: tiers.rows_in_memory,
             segments: tiers.segments,
             segments_in_memory: tiers.segments_in_memory,

@@ -159,6 +159,12 @@ impl Index {
         self.state.load_full()
     }
 
+    /// Pages that a service has stored, as far as that was noted when it stopped, or read since.
+    #[must_use]
+    pub fn stored_pages(&self) -> u64 {
+        self.settled_totals().map_or(0, |totals| totals.pages)
+    }
+
     /// Band keys that came last.
     pub(crate) fn band_rows_in_memory(&self) -> u64 {
         self.band_tail.lock().unwrap_or_else(PoisonError::into_inner).rows.len() as u64

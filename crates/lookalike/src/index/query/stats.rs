@@ -138,6 +138,10 @@ impl Index {
             parts: vec![0; SPACE_PARTS],
             damaged: state.damaged.clone(),
         };
+        if self.config().has_bands() {
+            // Each has many keys.
+            stats.rows = self.stored_pages();
+        }
         for (number, segment) in state.segments.iter().enumerate() {
             let is_id =
                 |name: &str| name.starts_with("id") || name.starts_with("repeated") || name.starts_with("deleted");
@@ -175,7 +179,6 @@ impl Index {
         }
         for table in &state.bands {
             let bytes = table.file().length();
-            stats.rows += table.meta.rows;
             stats.bytes += bytes;
             stats.segments.push(SegmentStats {
                 file: table.file_name(),

@@ -402,7 +402,9 @@ impl Index {
             // 0.1.0 and bulk builds do not count them.
             None => store.tables.pages.len().map_err(|cause| store.failed(&cause))? as u64,
         };
-        Ok(Totals { last, pages, ..has })
+        let totals = Totals { last, pages, ..has };
+        *self.settled.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(totals);
+        Ok(totals)
     }
 
     /// Fails if a store has less than it must have.
