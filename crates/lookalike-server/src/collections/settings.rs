@@ -254,7 +254,11 @@ mod tests {
         assert!(both.config().unwrap_err().to_string().contains("simhash"));
         let without = CollectionSettings { keep_text: Some(false), ..CollectionSettings::default() }.config().unwrap();
         assert_eq!(CollectionSettings::of(&without).unwrap().content, Some(ContentScope::Core));
-        let story = CollectionSettings { keep_text: Some(false), content: Some(ContentScope::Story), ..CollectionSettings::default() };
+        let story = CollectionSettings {
+            keep_text: Some(false),
+            content: Some(ContentScope::Story),
+            ..CollectionSettings::default()
+        };
         assert!(story.config().is_err());
     }
 

@@ -103,7 +103,7 @@ pub(crate) struct DeleteQuery {
     #[param(min_length = 1)]
     prefix: Option<String>,
     /// The pages whose URLs match: `*` is any text, `?` any character
-    #[param(min_length = 1, max_length = 2048, example = "http://a.org/*")]
+    #[param(min_length = 1, example = "http://a.org/*")]
     url: Option<String>,
     /// Must be true if it is not a single page
     confirm: bool,

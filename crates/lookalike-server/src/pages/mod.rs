@@ -66,7 +66,7 @@ pub(crate) struct StoredPageResponse {
     id: String,
     url: Option<String>,
     title: Option<String>,
-    /// The fingerprint, 16 hex digits; null for an empty page
+    /// The fingerprint, 16 hex digits; null for an empty page, and in a collection that is not searched by fingerprints
     fingerprint: Option<String>,
     tokens: u32,
     length: LengthName,

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::index::store::{AcknowledgedMark, Totals};
-use crate::index::{BackupList, Index, belongs_to_index, OpenOptions, sync_directory};
+use crate::index::{BackupList, Index, OpenOptions, belongs_to_index, sync_directory};
 use crate::online::Online;
 use crate::online::sequencer::SequencerJob;
 
@@ -109,7 +109,10 @@ impl Backup {
         std::fs::create_dir_all(&aside).map_err(Error::io(&aside, "create"))?;
         list.copy(directory, &aside)?;
         if let Some(wrong) = list.verify(&aside)?.into_iter().next() {
-            return Err(Error::corrupt(target, format!("nothing was restored, the copy is not what it should be: {wrong}")));
+            return Err(Error::corrupt(
+                target,
+                format!("nothing was restored, the copy is not what it should be: {wrong}"),
+            ));
         }
         for entry in std::fs::read_dir(target).map_err(Error::io(target, "read"))?.flatten() {
             let name = entry.file_name().to_string_lossy().into_owned();

@@ -42,6 +42,8 @@ macro_rules! for_both_kinds {
     };
 }
 
+mod bands;
+
 for_both_kinds! {
     new_near_exact_short_and_empty,
     of_many_like_pages_at_once_one_is_new,

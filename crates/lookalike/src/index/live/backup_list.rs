@@ -78,7 +78,8 @@ impl BackupList {
             files.push(BackupFile { path: path.to_string_lossy().into_owned(), bytes, xxh3 });
         }
         let list = BackupList { format: FORMAT, pages, files };
-        let text = serde_json::to_vec_pretty(&list).map_err(|cause| Error::internal(format!("a list of files: {cause}")))?;
+        let text =
+            serde_json::to_vec_pretty(&list).map_err(|cause| Error::internal(format!("a list of files: {cause}")))?;
         let path = directory.join(BACKUP);
         let mut file = File::create(&path).map_err(Error::io(&path, "create"))?;
         file.write_all(&text).and_then(|()| file.sync_all()).map_err(Error::io(&path, "write"))?;
@@ -97,10 +98,15 @@ impl BackupList {
         let list: BackupList = serde_json::from_slice(&bytes)
             .map_err(|cause| Error::corrupt(&path, format!("is damaged ({cause}); {REMEDY}")))?;
         if list.format != FORMAT {
-            let reason = format!("has the format {}, and this program reads {FORMAT}; use a newer version of lookalike", list.format);
+            let reason = format!(
+                "has the format {}, and this program reads {FORMAT}; use a newer version of lookalike",
+                list.format
+            );
             return Err(Error::corrupt(&path, reason));
         }
-        if let Some(file) = list.files.iter().find(|file| Path::new(&file.path).is_absolute() || file.path.contains("..")) {
+        if let Some(file) =
+            list.files.iter().find(|file| Path::new(&file.path).is_absolute() || file.path.contains(".."))
+        {
             return Err(Error::corrupt(&path, format!("lists '{}', which is not in the backup; {REMEDY}", file.path)));
         }
         Ok(Some(list))
@@ -144,7 +150,10 @@ impl BackupList {
 pub(super) fn check_restored(directory: &Path, is_written: bool) -> Result<()> {
     let Some(list) = BackupList::read(directory)? else { return Ok(()) };
     if let Some(wrong) = list.verify(directory)?.into_iter().next() {
-        return Err(Error::corrupt(&directory.join(BACKUP), format!("is the list of a backup that is damaged: {wrong}")));
+        return Err(Error::corrupt(
+            &directory.join(BACKUP),
+            format!("is the list of a backup that is damaged: {wrong}"),
+        ));
     }
     if is_written {
         let path = directory.join(BACKUP);
@@ -173,7 +182,11 @@ mod tests {
         let copy = tempfile::tempdir().unwrap();
         list.copy(place, copy.path()).unwrap();
         assert!(list.verify(copy.path()).unwrap().is_empty());
-        for (name, text, word) in [("store/0.jnl", Some("journaL"), "not what it was"), ("store/0.jnl", Some("jour"), "4 bytes"), ("store/0.jnl", None, "missing")] {
+        for (name, text, word) in [
+            ("store/0.jnl", Some("journaL"), "not what it was"),
+            ("store/0.jnl", Some("jour"), "4 bytes"),
+            ("store/0.jnl", None, "missing"),
+        ] {
             match text {
                 Some(text) => std::fs::write(place.join(name), text).unwrap(),
                 None => std::fs::remove_file(place.join(name)).unwrap(),
