@@ -10,6 +10,7 @@ mod kernels;
 mod labelled_tables;
 mod languages;
 mod peers;
+mod recognised_tables;
 mod refine;
 mod service;
 mod sketching;
@@ -75,6 +76,8 @@ enum Command {
         /// The archive
         file: PathBuf,
     },
+    /// What a service recognises of labelled pages that are sent to it one by one
+    Recognised,
     /// The index of fingerprints: size, build, queries, batches, joins, skew; against FAISS
     Hamming(hamming::HammingArguments),
     /// An index of many rows, built in bounded memory and asked once
@@ -155,6 +158,7 @@ fn main() -> Result<()> {
         Command::Generate { output, documents } => generate(&output, documents),
         Command::Crawl { work } => crawl::run(&work),
         Command::CrawlRead { what, file } => crawl::read(what, &file),
+        Command::Recognised => recognised_tables::print(),
         Command::Hamming(arguments) => hamming::run(&arguments),
         Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
         Command::Evaluation { work } => evaluation::run(&work),

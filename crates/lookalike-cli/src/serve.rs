@@ -91,6 +91,9 @@ fn settings(arguments: &ServeArguments) -> lookalike::Result<Settings> {
     settings.backups = arguments.backups.clone().or(settings.backups);
     settings.access_log &= !arguments.no_access_log;
     settings.log_format = arguments.log_format.map_or(settings.log_format, Into::into);
+    if arguments.no_text {
+        settings.collections.entry("default".to_owned()).or_default().keep_text = Some(false);
+    }
     settings.skip_damaged |= arguments.skip_damaged;
     settings.threads = arguments.threads.map_or(settings.threads, usize::from);
     settings.memory_bytes = arguments.memory.unwrap_or(settings.memory_bytes);

@@ -104,6 +104,10 @@ pub(crate) struct ServeArguments {
     #[arg(long, value_name = "FORMAT", env = "LOOKALIKE_LOG_FORMAT", help_heading = "What operators see")]
     pub(crate) log_format: Option<LogFormatName>,
 
+    /// Do not store texts in the collection `default`: similarities are then estimated
+    #[arg(long, env = "LOOKALIKE_NO_TEXT", value_parser = clap::builder::BoolishValueParser::new())]
+    pub(crate) no_text: bool,
+
     /// Serve what is left of a damaged index, and store nothing
     #[arg(long)]
     pub(crate) skip_damaged: bool,
