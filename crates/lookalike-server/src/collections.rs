@@ -4,6 +4,9 @@
 //! they are asked for, and closed when nobody has asked for a while, or for another to be opened.
 
 mod remove;
+mod settings;
+
+pub use settings::{CollectionMethod, CollectionSettings, ContentScope};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,141 +14,21 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
-use lookalike::config::{FingerprintConfig, Scope, language};
-use lookalike::index::{COLLECTIONS, FingerprintOrigin, IndexConfig};
+use lookalike::index::{COLLECTIONS, IndexConfig};
 use lookalike::online::{OnlineOptions, PageVerdict};
 use lookalike::{Error, Online, Result};
 use metrics::Counter;
-use serde::{Deserialize, Serialize};
-use utoipa::ToSchema;
 
 use crate::problem::{Problem, ProblemKind, internal};
 use crate::settings::Settings;
 
 /// The collection that paths without a name are about.
 pub(crate) const DEFAULT: &str = "default";
-/// The default of `min_tokens`, the same as that of `lookalike index build`.
-const MIN_TOKENS: u32 = 5;
 /// How often a collection is tried to be opened while all others are in use, and how long to wait in between.
 const OPENING_TRIES: u32 = 20;
 const OPENING_PAUSE: Duration = Duration::from_millis(25);
 /// Collections of a service, open or not.
 const MOST_COLLECTIONS: usize = 4096;
-
-/// How the pages of a collection are read and compared. The defaults are those of `lookalike index build`.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
-pub struct CollectionSettings {
-    /// Words per feature; 0 for content words and phrases of two
-    #[schema(minimum = 0, maximum = 8)]
-    pub ngram: Option<usize>,
-    /// Differing bits of fingerprints up to which pages are candidates
-    #[schema(minimum = 0, maximum = 15)]
-    pub radius: Option<u32>,
-    /// Estimated similarity from which a candidate is a near-duplicate
-    #[schema(minimum = 0, maximum = 1)]
-    pub threshold: Option<f64>,
-    /// The language of all pages, by its code of three letters (eng) or its English name; by default, the language of each page is detected
-    #[schema(example = "eng")]
-    pub language: Option<String>,
-    /// Pages with fewer tokens match only as exact copies
-    #[schema(minimum = 0)]
-    pub min_tokens: Option<u32>,
-    /// Upper and lower case are distinguished
-    pub keep_case: Option<bool>,
-    /// Dates, times, counters and the like are ignored
-    pub mask_volatile: Option<bool>,
-    /// Which part of an HTML page counts
-    pub content: Option<ContentScope>,
-}
-
-/// Which part of an HTML page counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum ContentScope {
-    /// All of it.
-    Page,
-    /// Blocks that read like prose.
-    Core,
-    /// What a reader view shows.
-    Main,
-    /// All but the frames that are known to the index.
-    Story,
-    /// Its hyperlinks.
-    Links,
-}
-
-impl CollectionSettings {
-    fn config(&self) -> Result<IndexConfig> {
-        let mut fingerprints = FingerprintConfig::default();
-        let content = self.content.map(|content| match content {
-            ContentScope::Page => Scope::Page,
-            ContentScope::Core => Scope::Core,
-            ContentScope::Main => Scope::Main,
-            ContentScope::Story => Scope::Story,
-            ContentScope::Links => Scope::Links,
-        });
-        fingerprints.ngram = self.ngram.unwrap_or(fingerprints.ngram);
-        // The check below refuses unknown names.
-        fingerprints.content.language = self
-            .language
-            .as_deref()
-            .map(|name| language::by_name(name).map_or_else(|| name.to_owned(), |language| language.code().to_owned()));
-        fingerprints.content.keep_case = self.keep_case.unwrap_or(fingerprints.content.keep_case);
-        fingerprints.content.mask_volatile = self.mask_volatile.unwrap_or(fingerprints.content.mask_volatile);
-        fingerprints.content.scope = content.unwrap_or(fingerprints.content.scope);
-        let mut index = IndexConfig::pages(fingerprints, self.radius.unwrap_or(3));
-        index.min_tokens = self.min_tokens.unwrap_or(MIN_TOKENS);
-        index.threshold = self.threshold.unwrap_or(index.threshold);
-        index.check()?;
-        Ok(index)
-    }
-
-    /// The settings of an index; none if its fingerprints were not made from pages.
-    pub(crate) fn of(index: &IndexConfig) -> Option<CollectionSettings> {
-        let FingerprintOrigin::Pages(pages) = &index.fingerprints else { return None };
-        Some(CollectionSettings {
-            ngram: Some(pages.ngram),
-            radius: Some(index.radius),
-            threshold: Some(index.threshold),
-            language: pages.content.language.clone(),
-            min_tokens: Some(index.min_tokens),
-            keep_case: Some(pages.content.keep_case),
-            mask_volatile: Some(pages.content.mask_volatile),
-            content: Some(match pages.content.scope {
-                Scope::Page => ContentScope::Page,
-                Scope::Core => ContentScope::Core,
-                Scope::Story => ContentScope::Story,
-                Scope::Main => ContentScope::Main,
-                Scope::Links => ContentScope::Links,
-            }),
-        })
-    }
-
-    /// Refuses an index with other settings; those that are left out may have any value.
-    fn check_met_by(&self, index: &IndexConfig) -> Result<()> {
-        let wanted = CollectionSettings::of(&self.config()?).expect("these settings are those of an index of pages");
-        // An index of other fingerprints has none of these settings.
-        let existing = CollectionSettings::of(index).unwrap_or_default();
-        let differs = [
-            ("ngram", self.ngram.is_some() && wanted.ngram != existing.ngram),
-            ("radius", self.radius.is_some() && wanted.radius != existing.radius),
-            ("threshold", self.threshold.is_some() && wanted.threshold != existing.threshold),
-            ("language", self.language.is_some() && wanted.language != existing.language),
-            ("min_tokens", self.min_tokens.is_some() && wanted.min_tokens != existing.min_tokens),
-            ("keep_case", self.keep_case.is_some() && wanted.keep_case != existing.keep_case),
-            ("mask_volatile", self.mask_volatile.is_some() && wanted.mask_volatile != existing.mask_volatile),
-            ("content", self.content.is_some() && wanted.content != existing.content),
-        ];
-        match differs.into_iter().find(|(_, differs)| *differs) {
-            None => Ok(()),
-            Some((setting, _)) => Err(Error::conflict(
-                setting,
-                "the collection exists with another value; ask for the collection to see its settings, or choose another name",
-            )),
-        }
-    }
-}
 
 /// One collection.
 pub(crate) struct Collection {

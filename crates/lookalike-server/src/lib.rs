@@ -38,7 +38,7 @@ mod traces;
 #[cfg(feature = "workbench")]
 mod workbench;
 
-pub use collections::{CollectionSettings, ContentScope};
+pub use collections::{CollectionMethod, CollectionSettings, ContentScope};
 pub use limits::Limits;
 pub use log::{LogFormat, LogWriter, log_time};
 pub use settings::{PORT, Settings, TlsFiles};

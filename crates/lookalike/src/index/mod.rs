@@ -22,6 +22,7 @@ pub use build::planner;
 #[cfg(feature = "remote")]
 pub(crate) use live::SHIPPING;
 pub(crate) use live::IndexSnapshot;
+pub(crate) use live::backup_list::BackupList;
 pub(crate) use live::manifest::{belongs_to_index, sync_directory};
 pub(crate) use live::store;
 pub use live::{

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::error::{Error, Result};
 use crate::index::store::{AcknowledgedMark, Totals};
-use crate::index::{Index, OpenOptions, sync_directory};
+use crate::index::{BackupList, Index, belongs_to_index, OpenOptions, sync_directory};
 use crate::online::Online;
 use crate::online::sequencer::SequencerJob;
 
@@ -45,12 +45,14 @@ impl Online {
             let pages = store_snapshot.copy_to(&aside, snapshot.covered())?;
             snapshot.copy_to(&aside)?;
             let copy = Index::open(&aside, OpenOptions::default())?;
-            let rows = copy.reader().len().0;
+            let rows = copy.tiers().rows;
             // If the copy replaces an index that was ahead of it, the mark of that one must not stay.
             let totals = store_snapshot.totals()?;
             AcknowledgedMark::open(&aside)?
                 .write(totals.unwrap_or(Totals { last: copy.last_change(), ..Totals::default() }));
             drop(copy);
+            // Written last: what has no list is not a whole backup.
+            BackupList::write(&aside, pages)?;
             std::fs::rename(&aside, directory).map_err(Error::io(directory, "write"))?;
             sync_directory(parent)?;
             Ok(Backup { rows, pages })
@@ -60,6 +62,76 @@ impl Online {
             let _ = std::fs::remove_dir_all(&aside);
         }
         copied
+    }
+}
+
+impl Backup {
+    /// All that is wrong with the backup in `directory`.
+    ///
+    /// # Errors
+    /// When it is not a backup, or cannot be read.
+    pub fn verify(directory: &Path) -> Result<Vec<String>> {
+        Backup::list(directory)?.verify(directory)
+    }
+
+    fn list(directory: &Path) -> Result<BackupList> {
+        BackupList::read(directory)?.ok_or_else(|| {
+            Error::bad_input(directory, "is not a complete backup: it has no backup.json, which is written last")
+        })
+    }
+
+    /// Puts a backup, which is verified first, into `target`, which must not exist or be empty; an index that `replace`
+    /// says goes only when all of the backup is there. Collections beside it stay.
+    ///
+    /// # Errors
+    /// When the backup is damaged, or the target holds an index or cannot be written.
+    pub fn restore(directory: &Path, target: &Path, replace: bool) -> Result<Backup> {
+        let list = Backup::list(directory)?;
+        if let Some(wrong) = list.verify(directory)?.into_iter().next() {
+            return Err(Error::corrupt(directory, format!("nothing was restored: {wrong}")));
+        }
+        let there = |name: &str| target.join(name).exists();
+        if there("manifest.json") && !replace {
+            let reason = "holds an index already; choose another directory, or use `force` to replace it";
+            return Err(Error::bad_input(target, reason));
+        }
+        std::fs::create_dir_all(target).map_err(Error::io(target, "create"))?;
+        // Held until all is in its place, so that nobody opens a half.
+        let held = if there("manifest.json") {
+            Some(Index::open_to_serve(target, OpenOptions { skip_damaged: true, ..OpenOptions::default() })?)
+        } else {
+            None
+        };
+        let aside = target.join("building").join("restored");
+        if aside.exists() {
+            std::fs::remove_dir_all(&aside).map_err(Error::io(&aside, "remove"))?;
+        }
+        std::fs::create_dir_all(&aside).map_err(Error::io(&aside, "create"))?;
+        list.copy(directory, &aside)?;
+        if let Some(wrong) = list.verify(&aside)?.into_iter().next() {
+            return Err(Error::corrupt(target, format!("nothing was restored, the copy is not what it should be: {wrong}")));
+        }
+        for entry in std::fs::read_dir(target).map_err(Error::io(target, "read"))?.flatten() {
+            let name = entry.file_name().to_string_lossy().into_owned();
+            if !belongs_to_index(&name) || ["collections", "building", "lock"].contains(&name.as_str()) {
+                continue;
+            }
+            let path = entry.path();
+            let removed = if path.is_dir() { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
+            removed.map_err(Error::io(&path, "remove"))?;
+        }
+        let mut entries: Vec<_> = std::fs::read_dir(&aside).map_err(Error::io(&aside, "read"))?.flatten().collect();
+        // Without a manifest it is no index: that comes last.
+        entries.sort_by_key(|entry| entry.file_name() == "manifest.json");
+        for entry in entries {
+            let path = target.join(entry.file_name());
+            std::fs::rename(entry.path(), &path).map_err(Error::io(&path, "write"))?;
+        }
+        std::fs::remove_dir_all(target.join("building")).map_err(Error::io(target, "remove"))?;
+        sync_directory(target)?;
+        drop(held);
+        let index = Index::open(target, OpenOptions { check: true, ..OpenOptions::default() })?;
+        Ok(Backup { rows: index.tiers().rows, pages: list.pages })
     }
 }
 

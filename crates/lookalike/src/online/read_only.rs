@@ -38,7 +38,7 @@ impl Online {
             let name = name.to_string_lossy();
             if name.ends_with(".seg") || name.starts_with("frames-") {
                 symlink(&path, &target).map_err(Error::io(&target, "create"))?;
-            } else if ["manifest.json", "acknowledged"].contains(&&*name) {
+            } else if ["manifest.json", "acknowledged", "backup.json"].contains(&&*name) {
                 std::fs::copy(&path, &target).map_err(Error::io(&target, "write"))?;
             } else if name == "store" {
                 copy_all(&path, &target)?;

@@ -9,6 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::config::{BandConfig, Config, ConfigV1, FingerprintConfig, PairConfig, ReadConfig};
 use crate::error::{Error, Result};
+use crate::index::live::backup_list::BACKUP;
 use crate::index::live::frames::is_frames;
 use crate::index::live::state::StoreState;
 use crate::index::live::store::Totals;
@@ -378,7 +379,7 @@ pub(crate) fn clear_building(directory: &Path) -> Result<()> {
 
 /// Whether a file of this name belongs to an index.
 pub(crate) fn belongs_to_index(name: &str) -> bool {
-    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK, SHIPPING].contains(&name)
+    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK, BACKUP, SHIPPING].contains(&name)
         || segment_number(name).is_some()
         || is_frames(name)
 }

@@ -5,6 +5,7 @@
 //! published (`Index::commit`).
 
 mod background;
+pub(crate) mod backup_list;
 mod bulk;
 mod changes;
 mod frames;

@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 
 use crate::error::{Error, Result};
 use crate::index::bands::{BandMemory, BandTable};
+use crate::index::live::backup_list::check_restored;
 use crate::index::live::frames::{read_frames, write_frames};
 use crate::index::live::manifest::{IndexConfig, Manifest, belongs_to_index, clear_building, sync_directory};
 use crate::index::live::state::{IndexState, StoreState};
@@ -110,11 +111,13 @@ impl Index {
         }
         if options.write && Manifest::path(directory).exists() {
             let lock = lock(directory)?;
+            check_restored(directory, true)?;
             let manifest = Manifest::read(directory)?;
             manifest.remove_unlisted(directory)?;
             let store = manifest.store();
             return Index::load(directory, manifest, store, Access::Write { _lock: lock }, options);
         }
+        check_restored(directory, false)?;
         loop {
             let manifest = Manifest::read(directory)?;
             let (listed, store) = (manifest.files(), manifest.store());
