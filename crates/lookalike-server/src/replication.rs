@@ -28,6 +28,8 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// What the collections of a service are to those of others.
 pub(crate) struct Replication {
     is_read_only: bool,
+    /// How far a follower may be behind before it counts as not ready; 0 for any time.
+    pub(crate) most_lag: Duration,
     /// Whether a follower has become the primary.
     is_promoted: AtomicBool,
     #[cfg(feature = "remote")]
@@ -47,6 +49,7 @@ impl Replication {
     pub(crate) fn new(settings: &Settings) -> Replication {
         Replication {
             is_read_only: settings.read_only,
+            most_lag: Duration::from_secs(settings.follow_lag_seconds),
             is_promoted: AtomicBool::new(false),
             #[cfg(feature = "remote")]
             mode: mode(settings),

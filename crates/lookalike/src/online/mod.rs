@@ -132,6 +132,8 @@ pub struct OnlineStats {
     pub reopened: u64,
     /// The thread that stores.
     pub writer: WriterStats,
+    /// How far it is from others that hold the same pages; nothing if it neither ships nor follows.
+    pub replication: Option<ReplicationStats>,
     /// Merges.
     pub merging: MergeStats,
     /// Why nothing can be stored at the moment.
@@ -487,6 +489,7 @@ impl Online {
             reopened: counters.reopened.load(Ordering::Relaxed),
             writer: self.writer(),
             merging: self.merging.as_ref().map(|merging| merging.stats()).unwrap_or_default(),
+            replication: self.replication(),
             failed: self.served.store.failure(),
             damaged: self.served.index.damaged(),
         }

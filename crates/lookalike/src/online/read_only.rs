@@ -61,7 +61,7 @@ fn copy_all(from: &Path, to: &Path) -> Result<()> {
             std::fs::create_dir_all(&target)
         } else {
             // The bytes alone: what cannot be written there must be writable here.
-            std::fs::File::open(entry.path())
+            File::open(entry.path())
                 .and_then(|mut file| std::io::copy(&mut file, &mut File::create(&target)?).map(drop))
         };
         done.map_err(Error::io(&target, "write"))?;

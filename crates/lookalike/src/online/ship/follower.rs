@@ -42,6 +42,12 @@ impl FollowMark {
     }
 }
 
+/// Whether a directory is a copy of what others ship.
+#[must_use]
+pub fn is_follower(directory: &Path) -> bool {
+    directory.join(SHIPPING).join(FOLLOWING).exists()
+}
+
 /// Makes a directory ready to follow what is shipped to a URL: downloads the newest base, unless the directory is a copy
 /// that can go on from where it is. Returns whether there is one now; there is none as long as nothing is shipped.
 ///

@@ -25,7 +25,7 @@ mod shipper;
 #[cfg(test)]
 mod tests;
 
-pub use follower::prepare_follower;
+pub use follower::{is_follower, prepare_follower};
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
