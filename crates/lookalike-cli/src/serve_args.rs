@@ -114,7 +114,13 @@ pub(crate) struct ServeArguments {
 
     /// Ship everything to a folder of an object store, as in s3://bucket/prefix, for others to follow (needs a build with the
     /// feature remote)
-    #[arg(long, value_name = "URL", env = "LOOKALIKE_SHIP", conflicts_with = "follow", help_heading = "More than one machine")]
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "LOOKALIKE_SHIP",
+        conflicts_with = "follow",
+        help_heading = "More than one machine"
+    )]
     pub(crate) ship: Option<String>,
 
     /// Follow what another service ships there: answer from a copy in DIR, store nothing, until POST /v1/promote

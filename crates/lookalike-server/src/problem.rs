@@ -104,7 +104,9 @@ impl ProblemKind {
                 ("store-failed", StatusCode::SERVICE_UNAVAILABLE, "Nothing can be stored at the moment")
             }
             Self::ReadOnly => ("read-only", StatusCode::SERVICE_UNAVAILABLE, "The collection is read-only"),
-            Self::NotShipped => ("not-shipped", StatusCode::SERVICE_UNAVAILABLE, "The page is stored, but not shipped yet"),
+            Self::NotShipped => {
+                ("not-shipped", StatusCode::SERVICE_UNAVAILABLE, "The page is stored, but not shipped yet")
+            }
             Self::StorageFull => ("storage-full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
         }
     }

@@ -24,6 +24,9 @@ use crate::{Service, json};
 /// How long to wait for a primary that has shipped nothing yet.
 #[cfg(feature = "remote")]
 const PAUSE: Duration = Duration::from_secs(1);
+/// How long the opening of a collection waits for the object store.
+#[cfg(feature = "remote")]
+const MOST_WAITING: Duration = Duration::from_secs(5);
 
 /// What the collections of a service are to those of others.
 pub(crate) struct Replication {
@@ -80,7 +83,9 @@ impl Replication {
             return Err(Error::bad_input(place, "holds no index, and with `read_only` none is made; check the path"));
         }
         #[cfg(feature = "remote")]
-        if let Some((Mode::Follow | Mode::Promote, options)) = self.options(name).filter(|(mode, _)| self.is_copy(*mode, place)) {
+        if let Some((Mode::Follow | Mode::Promote, options)) =
+            self.options(name).filter(|(mode, _)| self.is_copy(*mode, place))
+        {
             use lookalike::online::ship::prepare_follower;
             let mut is_told = false;
             while !prepare_follower(place, &options.url)? {
@@ -102,8 +107,7 @@ impl Replication {
     #[cfg(feature = "remote")]
     fn is_copy(&self, mode: Mode, place: &Path) -> bool {
         let has_index = place.join("manifest.json").exists();
-        mode == Mode::Follow
-            || mode == Mode::Promote && (!has_index || lookalike::online::ship::is_follower(place))
+        mode == Mode::Follow || mode == Mode::Promote && (!has_index || lookalike::online::ship::is_follower(place))
     }
 
     /// Opens a collection.
@@ -119,6 +123,7 @@ impl Replication {
                 online.follow(&ship)?;
             } else {
                 online.ship(&ship)?;
+                wait_for_claim(&online);
             }
             if is_copy && mode == Mode::Promote {
                 let epoch = online.promote()?;
@@ -132,6 +137,16 @@ impl Replication {
     }
 }
 
+/// Waits a moment until a collection that is opened takes pages, so that nobody meets it before.
+#[cfg(feature = "remote")]
+fn wait_for_claim(online: &Online) {
+    let end = std::time::Instant::now() + MOST_WAITING;
+    let is_claiming = || online.replication().is_some_and(|stats| stats.role == ReplicationRole::Claiming);
+    while is_claiming() && std::time::Instant::now() < end {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
 #[cfg(feature = "remote")]
 fn mode(settings: &Settings) -> Option<(Mode, lookalike::online::ship::ShipOptions)> {
     let (mode, url) = match (&settings.ship, &settings.follow) {
@@ -140,10 +155,10 @@ fn mode(settings: &Settings) -> Option<(Mode, lookalike::online::ship::ShipOptio
         (None, Some(url)) => (Mode::Follow, url),
         (None, None) => return None,
     };
-    let name = std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::fs::read_to_string("/etc/hostname"));
+    let name =
+        std::fs::read_to_string("/proc/sys/kernel/hostname").or_else(|_| std::fs::read_to_string("/etc/hostname"));
     let name = name.map_or_else(|_| "lookalike".to_owned(), |name| name.trim().to_owned());
-    let options =
-        lookalike::online::ship::ShipOptions { url: url.clone(), name, keep_bases: settings.keep_bases };
+    let options = lookalike::online::ship::ShipOptions { url: url.clone(), name, keep_bases: settings.keep_bases };
     Some((mode, options))
 }
 

@@ -178,16 +178,25 @@ impl Settings {
         let (ship, follow) = (self.ship.as_ref(), self.follow.as_ref());
         if cfg!(not(feature = "remote")) && ship.or(follow).is_some() {
             let setting = if ship.is_some() { "ship" } else { "follow" };
-            return Err(Error::conflict(setting, "this program was built without it; build it with `--features remote`"));
+            return Err(Error::conflict(
+                setting,
+                "this program was built without it; build it with `--features remote`",
+            ));
         }
         if ship.is_some() && follow.is_some() {
-            return Err(Error::conflict("ship", "a service ships or follows; to take over from another, use `promote` with `ship`"));
+            return Err(Error::conflict(
+                "ship",
+                "a service ships or follows; to take over from another, use `promote` with `ship`",
+            ));
         }
         if self.promote && ship.is_none() {
             return Err(Error::conflict("promote", "needs `ship`: where the other service ships to"));
         }
         if ship.or(follow).is_some() && (self.skip_damaged || self.read_only) {
-            return Err(Error::conflict("ship", "what is shipped or followed is written to; leave `skip_damaged` and `read_only` out"));
+            return Err(Error::conflict(
+                "ship",
+                "what is shipped or followed is written to; leave `skip_damaged` and `read_only` out",
+            ));
         }
         if self.keep_bases == 0 {
             return Err(Error::invalid("keep_bases", 0, "must be at least 1"));

@@ -201,7 +201,8 @@ fn write_replication(out: &mut String, open: &[(String, OnlineStats, bool)]) {
         (gauge("lookalike_replication_lag_seconds", "Seconds since there was no such group."), |stats| stats.lag_seconds),
     ];
     for (family, value) in families {
-        let values = open.iter().filter_map(|(name, stats, _)| Some((Some(name.clone()), value(stats.replication.as_ref()?))));
+        let values =
+            open.iter().filter_map(|(name, stats, _)| Some((Some(name.clone()), value(stats.replication.as_ref()?))));
         family.write(out, values.collect::<Vec<_>>());
     }
 }

@@ -499,13 +499,21 @@ impl Online {
     /// [`put`](Online::put), all that the outcome says is in groups up to that one.
     pub fn group_reader(&self) -> impl Fn() -> u64 + Send + Sync + use<> {
         let served = Arc::clone(&self.served);
-        move || served.replica.written().max(served.totals().groups)
+        move || served.last_group()
     }
 
     /// How far it is from others that hold the same pages; nothing if it neither ships nor follows.
     #[must_use]
     pub fn replication(&self) -> Option<ReplicationStats> {
-        self.served.replica.stats()
+        let mut stats = self.served.replica.stats()?;
+        stats.group = match stats.role {
+            // What is visible: whoever waits for a group wants to see it.
+            ReplicationRole::Follower => self.served.totals().groups,
+            // What is on disk: no follower can be ahead of it.
+            _ => self.served.last_group(),
+        };
+        stats.lag_groups = stats.group.abs_diff(stats.shipped_group);
+        Some(stats)
     }
 
     /// What the thread that stores is doing.
@@ -648,6 +656,11 @@ impl ServedIndex {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let OnlineCounters { last, pages, all_groups, .. } = &self.counters;
         Totals { last: get(last), groups: get(all_groups), pages: get(pages) }
+    }
+
+    /// The number of the last group that is on disk, perhaps before it is visible.
+    fn last_group(&self) -> u64 {
+        self.replica.written().max(self.totals().groups)
     }
 
     /// Time since the index was opened; never 0.

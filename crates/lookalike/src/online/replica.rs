@@ -8,10 +8,13 @@ use arc_swap::ArcSwapOption;
 
 use crate::index::store::ChangeGroup;
 
-/// Takes groups that are on disk.
+/// Takes groups that are written.
 pub(super) trait GroupSink: Send {
-    /// Takes the group with this number, as bytes.
-    fn offer(&mut self, number: u64, bytes: &[u8]);
+    /// Takes the group with this number, as bytes, before it is written: whoever is killed in between finds it here.
+    fn prepare(&mut self, number: u64, bytes: &[u8]);
+
+    /// The group with this number is on disk.
+    fn commit(&mut self, number: u64);
 }
 
 /// What an index is to others.
@@ -42,11 +45,18 @@ impl Replica {
     }
 
     /// Hands a group on that is on disk, and is not visible yet.
-    pub(super) fn offer(&self, group: &ChangeGroup) {
-        self.written.store(group.totals.groups, Ordering::Release);
+    pub(super) fn commit(&self, number: u64) {
+        self.written.store(number, Ordering::Release);
+        if let Some(sink) = self.sink.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
+            sink.commit(number);
+        }
+    }
+
+    /// Shows a group that is about to be written.
+    pub(super) fn prepare(&self, group: &ChangeGroup) {
         if let Some(sink) = self.sink.lock().unwrap_or_else(PoisonError::into_inner).as_mut() {
             let bytes = postcard::to_stdvec(group).expect("writing to memory does not fail");
-            sink.offer(group.totals.groups, &bytes);
+            sink.prepare(group.totals.groups, &bytes);
         }
     }
 

@@ -458,8 +458,9 @@ impl Sequencer {
         let totals = group.totals;
         let fail = |error: &Error| self.served.store.fail(error.to_string());
         let start = Instant::now();
+        self.served.replica.prepare(group);
         self.served.store.write_group(group, sync).inspect_err(fail)?;
-        self.served.replica.offer(group);
+        self.served.replica.commit(totals.groups);
         let nanoseconds = u64::try_from(start.elapsed().as_nanos()).expect("less than five centuries");
         let counters = &self.served.counters;
         counters.sync_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);

@@ -14,9 +14,7 @@ use xxhash_rust::xxh3::Xxh3;
 use crate::error::{Error, Result};
 use crate::index::{COLLECTIONS, sync_directory};
 use crate::online::ship::bucket::Bucket;
-use crate::online::ship::layout::{
-    BASES, FILES, LogObject, PrimaryRecord, damaged, is_valid_base,
-};
+use crate::online::ship::layout::{BASES, FILES, LogObject, PrimaryRecord, damaged, is_valid_base};
 use crate::online::ship::{PARTS, SHIPPING};
 
 /// What `base.json` says.
@@ -62,11 +60,9 @@ impl Base {
     pub(super) fn read(bucket: &Bucket, (group, epoch): (u64, u64)) -> Result<Option<Base>> {
         let name = Base::name(group, epoch);
         let Some(fetched) = bucket.get(&name)? else { return Ok(None) };
-        let base: Base =
-            serde_json::from_slice(&fetched.bytes).map_err(|cause| damaged(bucket, &name, cause))?;
-        let leaves = |path: &str| {
-            Path::new(path).components().any(|part| !matches!(part, std::path::Component::Normal(_)))
-        };
+        let base: Base = serde_json::from_slice(&fetched.bytes).map_err(|cause| damaged(bucket, &name, cause))?;
+        let leaves =
+            |path: &str| Path::new(path).components().any(|part| !matches!(part, std::path::Component::Normal(_)));
         if base.files.iter().map(|file| &file.path).chain(&base.directories).any(|path| leaves(path)) {
             return Err(damaged(bucket, &name, "a file is not in the directory"));
         }
@@ -95,7 +91,8 @@ impl Base {
         let (mut files, mut directories) = (Vec::new(), Vec::new());
         for entry in walkdir::WalkDir::new(directory).min_depth(1).sort_by_file_name() {
             let entry = entry.map_err(|cause| Error::io(directory, "read")(cause.into()))?;
-            let path = entry.path().strip_prefix(directory).map_err(|_| Error::internal("a file outside of its base"))?;
+            let path =
+                entry.path().strip_prefix(directory).map_err(|_| Error::internal("a file outside of its base"))?;
             let path = path.to_string_lossy().into_owned();
             if entry.file_type().is_dir() {
                 directories.push(path);

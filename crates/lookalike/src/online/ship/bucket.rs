@@ -1,16 +1,19 @@
 //! A folder of an object store, asked by threads that wait.
 //!
-//! Every call ends: a store that does not answer in time counts as one that failed, and the caller tries again. A put
-//! whose answer is lost may have been done; callers put the same bytes again.
+//! Every call ends: a store that does not answer in time counts as one that failed, and the caller tries again; when all is
+//! to stop, there is less time. A put whose answer is lost may have been done; callers put the same bytes again.
 
 use std::fs::File;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::StreamExt;
+use futures_util::future::{Either, select};
 use object_store::path::Path as ObjectPath;
 use object_store::{ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, UpdateVersion};
 
@@ -21,6 +24,10 @@ use crate::read::source::remote;
 const CALL_TIME: Duration = Duration::from_secs(20);
 /// The same for a file.
 const FILE_TIME: Duration = Duration::from_secs(3600);
+/// The same for whatever is under way when all is to stop.
+const LAST_TIME: Duration = Duration::from_secs(3);
+/// How often a call looks whether all is to stop.
+const LOOKED_EVERY: Duration = Duration::from_millis(100);
 /// Parts of a large file.
 const PART_BYTES: usize = 8 << 20;
 
@@ -30,6 +37,8 @@ pub(super) struct Bucket {
     store: Arc<dyn ObjectStore>,
     prefix: ObjectPath,
     url: String,
+    /// Whether all is to stop.
+    is_stopping: Arc<AtomicBool>,
 }
 
 /// An object that was read: what it holds, and what an update must name.
@@ -43,13 +52,18 @@ impl Bucket {
     pub(super) fn open(url: &str) -> Result<Bucket> {
         let opened = remote::open_store(url);
         let (store, prefix) = opened.map_err(|cause| Error::Remote { url: url.to_owned(), cause })?;
-        Ok(Bucket { store, prefix, url: url.trim_end_matches('/').to_owned() })
+        Ok(Bucket { store, prefix, url: url.trim_end_matches('/').to_owned(), is_stopping: Arc::default() })
     }
 
     #[cfg(test)]
     pub(super) fn in_memory() -> Bucket {
         let store = Arc::new(object_store::memory::InMemory::new());
-        Bucket { store, prefix: ObjectPath::from("seen"), url: "memory://seen".to_owned() }
+        Bucket { store, prefix: ObjectPath::from("seen"), url: "memory://seen".to_owned(), is_stopping: Arc::default() }
+    }
+
+    /// The same for a caller that may be stopped.
+    pub(super) fn until(self, is_stopping: &Arc<AtomicBool>) -> Bucket {
+        Bucket { is_stopping: Arc::clone(is_stopping), ..self }
     }
 
     pub(super) fn url(&self) -> &str {
@@ -66,14 +80,23 @@ impl Bucket {
         time: Duration,
         work: impl Future<Output = object_store::Result<T>>,
     ) -> Result<object_store::Result<T>> {
-        let timed = async { Ok(tokio::time::timeout(time, work).await) };
+        let stopped = async {
+            while !self.is_stopping.load(Ordering::Relaxed) {
+                tokio::time::sleep(LOOKED_EVERY).await;
+            }
+            tokio::time::sleep(LAST_TIME).await;
+        };
+        let timed = async {
+            let (work, stopped) = (pin!(tokio::time::timeout(time, work)), pin!(stopped));
+            match select(work, stopped).await {
+                Either::Left((Ok(done), _)) => Ok(Some(done)),
+                Either::Left((Err(_), _)) | Either::Right(_) => Ok(None),
+            }
+        };
         let failed = |cause| Error::Remote { url: format!("{}/{name}", self.url), cause };
         match remote::wait(timed).map_err(failed)? {
-            Ok(done) => Ok(done),
-            Err(_) => Err(failed(std::io::Error::new(
-                std::io::ErrorKind::TimedOut,
-                format!("no answer within {} seconds", time.as_secs()),
-            ))),
+            Some(done) => Ok(done),
+            None => Err(failed(std::io::Error::new(std::io::ErrorKind::TimedOut, "the object store does not answer"))),
         }
     }
 
@@ -101,9 +124,7 @@ impl Bucket {
     pub(super) fn create(&self, name: &str, bytes: &Bytes) -> Result<bool> {
         match self.put_as(name, bytes, PutMode::Create)? {
             Ok(()) => Ok(true),
-            Err(error) if is_refused(&error) => {
-                Ok(self.get(name)?.is_some_and(|there| there.bytes == *bytes))
-            }
+            Err(error) if is_refused(&error) => Ok(self.get(name)?.is_some_and(|there| there.bytes == *bytes)),
             Err(error) => Err(self.failed(name, &error)),
         }
     }
@@ -112,9 +133,7 @@ impl Bucket {
     pub(super) fn replace(&self, name: &str, bytes: &Bytes, version: UpdateVersion) -> Result<bool> {
         match self.put_as(name, bytes, PutMode::Update(version))? {
             Ok(()) => Ok(true),
-            Err(error) if is_refused(&error) => {
-                Ok(self.get(name)?.is_some_and(|there| there.bytes == *bytes))
-            }
+            Err(error) if is_refused(&error) => Ok(self.get(name)?.is_some_and(|there| there.bytes == *bytes)),
             Err(error) => Err(self.failed(name, &error)),
         }
     }
@@ -181,8 +200,7 @@ impl Bucket {
         let listed = listed.map_err(|error| self.failed(folder, &error))?;
         let prefix = format!("{path}/");
         let name = |meta: &object_store::ObjectMeta| Some(meta.location.as_ref().strip_prefix(&prefix)?.to_owned());
-        let mut names: Vec<(String, u64)> =
-            listed.iter().filter_map(|meta| Some((name(meta)?, meta.size))).collect();
+        let mut names: Vec<(String, u64)> = listed.iter().filter_map(|meta| Some((name(meta)?, meta.size))).collect();
         names.sort();
         Ok(names)
     }

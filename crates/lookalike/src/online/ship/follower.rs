@@ -8,12 +8,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::index::store::ChangeGroup;
+use crate::online::sequencer::SequencerJob;
 use crate::online::ship::base::{Base, install, log_goes_on};
 use crate::online::ship::bucket::Bucket;
 use crate::online::ship::layout::{LogObject, PrimaryRecord, damaged, decode_groups, last_shipped};
 use crate::online::ship::shipper::{Backoff, Shipper, marked_totals};
 use crate::online::ship::{SHIPPING, lock, read_owner};
-use crate::online::sequencer::SequencerJob;
 
 /// How often a follower asks for more.
 const POLLED_EVERY: Duration = Duration::from_millis(250);
@@ -163,7 +163,7 @@ impl Follower {
         }
         let (seen, lag) = (self.seen, self.caught_up.elapsed());
         self.shipper.served.replica.update(|stats| {
-            (stats.group, stats.shipped_group, stats.lag_groups) = (group, seen, seen - group);
+            stats.shipped_group = seen;
             stats.lag_seconds = lag.as_secs_f64();
             stats.last_error = error.map(ToString::to_string);
         });

@@ -172,7 +172,11 @@ pub(super) fn encode_groups(object: &LogObject, config: u64, groups: &[(u64, Vec
 }
 
 /// The groups in the bytes of an object, by number.
-pub(super) fn decode_groups(object: &LogObject, config: u64, bytes: &[u8]) -> std::result::Result<Vec<(u64, Vec<u8>)>, String> {
+pub(super) fn decode_groups(
+    object: &LogObject,
+    config: u64,
+    bytes: &[u8],
+) -> std::result::Result<Vec<(u64, Vec<u8>)>, String> {
     let (content, check) = bytes.split_last_chunk::<8>().ok_or("it is too short")?;
     if xxh3_64(content).to_le_bytes() != *check {
         return Err("its checksum is wrong".to_owned());
@@ -244,7 +248,8 @@ mod tests {
         assert_eq!(third.last_valid(1, 11, 12), None);
         assert_eq!(third.last_valid(2, 11, 14), Some(14));
         assert_eq!(third.last_valid(4, 16, 17), None, "nobody knows of this epoch");
-        let log = [LogObject { epoch: 1, first: 9, last: 40, size: 1 }, LogObject { epoch: 2, first: 11, last: 13, size: 1 }];
+        let log =
+            [LogObject { epoch: 1, first: 9, last: 40, size: 1 }, LogObject { epoch: 2, first: 11, last: 13, size: 1 }];
         assert_eq!(last_shipped(&third, &log, &[(50, 1), (12, 2)]), 13);
         assert_eq!(last_shipped(&third, &[], &[(10, 1), (11, 1)]), 10);
         // An epoch that ends where it begins leaves nothing.

@@ -84,7 +84,7 @@ type ShippedDone = Box<dyn FnOnce(Result<()>) + Send>;
 /// What the thread that ships or follows shares with others.
 #[derive(Default)]
 pub(super) struct Shared {
-    is_stopping: AtomicBool,
+    is_stopping: Arc<AtomicBool>,
     woken: Mutex<bool>,
     wake: Condvar,
     /// The way to the thread that stores, while it is there.
@@ -142,9 +142,15 @@ impl Shared {
 struct OutboxSink(Arc<Shared>);
 
 impl GroupSink for OutboxSink {
-    fn offer(&mut self, number: u64, bytes: &[u8]) {
+    fn prepare(&mut self, number: u64, bytes: &[u8]) {
         if let Some(outbox) = lock(&self.0.outbox).as_mut() {
             outbox.push(number, bytes);
+        }
+    }
+
+    fn commit(&mut self, number: u64) {
+        if let Some(outbox) = lock(&self.0.outbox).as_mut() {
+            outbox.commit(number);
         }
     }
 }
@@ -221,6 +227,7 @@ impl Online {
         let replica = &self.served.replica;
         replica.refuse(Some(reason));
         replica.update(|stats| stats.role = role);
+        let bucket = bucket.until(&shared.is_stopping);
         let shipper = Shipper::new(Arc::clone(&self.served), Arc::clone(&shared), bucket, options)?;
         let thread = std::thread::Builder::new().name("replication".to_owned()).spawn(move || work(shipper));
         let thread = thread.map_err(Error::io(&directory, "start a thread for"))?;

@@ -15,7 +15,7 @@ use crate::online::ship::base::Base;
 use crate::online::ship::bucket::Bucket;
 use crate::online::ship::layout::{LogObject, PrimaryRecord, encode_groups, is_valid_base, last_shipped};
 use crate::online::ship::outbox::Outbox;
-use crate::online::ship::{OUTBOX, OutboxSink, PARTS, SHIPPING, ShipOptions, Shared, lock};
+use crate::online::ship::{OUTBOX, OutboxSink, PARTS, SHIPPING, Shared, ShipOptions, lock};
 
 /// How long groups are gathered, unless somebody waits for them.
 const INTERVAL: Duration = Duration::from_millis(200);
@@ -134,7 +134,7 @@ impl Shipper {
         }
         let (epoch, lag) = (self.record.as_ref().map(|record| record.epoch), self.caught_up.elapsed());
         self.served.replica.update(|stats| {
-            (stats.group, stats.shipped_group, stats.lag_groups) = (group, shipped, group.saturating_sub(shipped));
+            stats.shipped_group = shipped;
             stats.lag_seconds = lag.as_secs_f64();
             stats.epoch = epoch.unwrap_or(stats.epoch);
             stats.last_error = error.map(ToString::to_string);
@@ -204,6 +204,9 @@ impl Shipper {
     /// Opens what waits to be shipped; returns whether it goes on where the log ends.
     fn open_outbox(&self, shipped: u64, group: u64) -> Result<bool> {
         let mut outbox = Outbox::open(&self.served.index.directory().join(SHIPPING).join(OUTBOX))?;
+        // What was never written to the store does not count.
+        outbox.drop_after(group);
+        outbox.commit(group);
         outbox.forget_until(shipped);
         let ends = outbox.waiting().unwrap_or((shipped + 1, shipped));
         let goes_on = !outbox.has_gap() && ends == (shipped + 1, group);
@@ -321,7 +324,8 @@ impl Shipper {
             has_more = outbox.waiting().is_some();
         }
         self.shared.note_shipped(object.last);
-        let is_urgent = self.shared.is_stopping() || bytes.len() >= OBJECT_BYTES || !lock(&self.shared.waiting).is_empty();
+        let is_urgent =
+            self.shared.is_stopping() || bytes.len() >= OBJECT_BYTES || !lock(&self.shared.waiting).is_empty();
         Ok(has_more && is_urgent)
     }
 
