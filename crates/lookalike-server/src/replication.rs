@@ -15,7 +15,9 @@ use serde::Serialize;
 use tokio::sync::oneshot;
 use utoipa::ToSchema;
 
-use crate::collections::{Collection, DEFAULT, Listed};
+#[cfg(feature = "remote")]
+use crate::collections::DEFAULT;
+use crate::collections::{Collection, Listed};
 use crate::problem::{Problem, ProblemKind, dropped, internal};
 use crate::request::AdminAccess;
 use crate::settings::Settings;
@@ -100,6 +102,8 @@ impl Replication {
                 std::thread::sleep(PAUSE);
             }
         }
+        #[cfg(not(feature = "remote"))]
+        let _ = name;
         Ok(())
     }
 
