@@ -19,6 +19,9 @@ use crate::online::ship::{SHIPPING, lock, read_owner};
 const POLLED_EVERY: Duration = Duration::from_millis(250);
 /// How often it looks at all of the log, and not only at what should come next.
 const LISTED_EVERY: Duration = Duration::from_secs(5);
+/// Objects of the log, and bytes, that are applied at once.
+const MOST_OBJECTS: usize = 64;
+const MOST_BYTES: usize = 16 << 20;
 /// What says that a directory is a copy.
 const FOLLOWING: &str = "following.json";
 
@@ -199,41 +202,54 @@ impl Follower {
         }
         let valid = log.iter().filter_map(|object| record.last_valid(object.epoch, object.first, object.last));
         self.seen = self.seen.max(valid.max().unwrap_or(0));
-        self.apply_next(&log)
+        self.apply_next(&record, &log)
     }
 
-    /// Applies the object with the next group, if it is there; returns whether it was.
-    fn apply_next(&mut self, log: &[LogObject]) -> Result<bool> {
+    /// Applies the objects with the next groups, as far as they are there; returns whether there were any.
+    fn apply_next(&mut self, record: &PrimaryRecord, log: &[LogObject]) -> Result<bool> {
         let (bucket, group) = (&self.shipper.bucket, self.group());
-        let candidates = log.iter().filter(|object| object.first <= group + 1 && object.last > group);
-        for object in candidates {
+        let (mut fetched, mut next, mut bytes) = (Vec::new(), group + 1, 0);
+        while fetched.len() < MOST_OBJECTS && bytes < MOST_BYTES {
+            let last_of = |object: &&LogObject| record.last_valid(object.epoch, object.first, object.last);
+            let has_next =
+                |object: &&LogObject| object.first <= next && last_of(object).is_some_and(|last| last >= next);
+            let Some(object) = log.iter().find(has_next) else { break };
             // It was removed because a base has it; the next look at the log shows that.
-            let Some(fetched) = bucket.get(&object.name())? else { continue };
-            // Whoever takes over after this look at the epoch lists the log later, and sees what was read here.
-            let Some(record) = PrimaryRecord::read(bucket)? else { continue };
-            if record.from.is_none() && record.owner != self.shipper.owner {
-                // Somebody is about to take over; what counts is not known yet.
-                return Ok(false);
-            }
-            let Some(last) = record.last_valid(object.epoch, object.first, object.last) else { continue };
-            let config = self.shipper.served.index.config().hash();
-            let groups = decode_groups(object, config, &fetched.bytes);
+            let Some(content) = bucket.get(&object.name())? else { break };
+            next = last_of(&object).map_or(next, |last| last + 1);
+            bytes += content.bytes.len();
+            fetched.push((object, content.bytes));
+        }
+        if fetched.is_empty() {
+            return Ok(false);
+        }
+        // Whoever takes over after this look at the epoch lists the log later, and sees what was read here.
+        let Some(record) = PrimaryRecord::read(bucket)? else { return Ok(false) };
+        if record.from.is_none() && record.owner != self.shipper.owner {
+            // Somebody is about to take over; what counts is not known yet.
+            return Ok(false);
+        }
+        let (config, mut wanted, mut decoded) = (self.shipper.served.index.config().hash(), group + 1, Vec::new());
+        for (object, content) in fetched {
+            let Some(last) = record.last_valid(object.epoch, object.first, object.last) else { break };
+            let groups = decode_groups(object, config, &content);
             let groups = groups.map_err(|reason| damaged(bucket, &object.name(), reason))?;
-            let wanted = groups.into_iter().filter(|(number, _)| (group + 1..=last).contains(number));
-            let mut decoded = Vec::new();
-            for (number, bytes) in wanted {
+            for (number, bytes) in groups.into_iter().filter(|(number, _)| *number <= last) {
+                if number != wanted {
+                    continue;
+                }
                 let group: ChangeGroup = postcard::from_bytes(&bytes).map_err(|cause| {
                     damaged(bucket, &object.name(), format!("group {number} makes no sense: {cause}"))
                 })?;
                 decoded.push(group);
+                wanted += 1;
             }
-            if decoded.is_empty() {
-                continue;
-            }
-            self.shipper.shared.jobs()?.wait_for(|done| SequencerJob::Apply { groups: decoded, done })?;
-            return Ok(true);
         }
-        Ok(false)
+        if decoded.is_empty() {
+            return Ok(false);
+        }
+        self.shipper.shared.jobs()?.wait_for(|done| SequencerJob::Apply { groups: decoded, done })?;
+        Ok(true)
     }
 
     /// Becomes the primary: fences the old one off, applies what it had shipped, and lets pages in.
@@ -245,7 +261,7 @@ impl Follower {
         })?;
         // From here on the old primary acknowledges nothing as shipped.
         let log = LogObject::list(&bucket)?;
-        while self.apply_next(&log)? {}
+        while self.apply_next(&claimed, &log)? {}
         let (group, shipped) = (self.group(), last_shipped(&claimed, &log, &Base::list(&bucket)?));
         if shipped > group {
             let reason = format!(

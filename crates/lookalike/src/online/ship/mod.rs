@@ -29,7 +29,7 @@ pub use follower::{is_follower, prepare_follower};
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{self, Sender};
+use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -254,7 +254,21 @@ impl Online {
             *wanted = Some(sender);
             replication.shared.wake();
         }
-        answer.recv().map_err(|_| Error::internal("the thread that follows has ended"))?
+        loop {
+            match answer.recv_timeout(Duration::from_millis(200)) {
+                Ok(promoted) => return promoted,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return Err(Error::internal("the thread that follows has ended"));
+                }
+                // Another caller was a moment faster.
+                Err(RecvTimeoutError::Timeout) => {
+                    let now = self.replication().filter(|stats| stats.role == ReplicationRole::Primary);
+                    if let Some(stats) = now {
+                        return Ok(stats.epoch);
+                    }
+                }
+            }
+        }
     }
 
     /// Calls `done` when all groups up to one (see [`group_reader`](Online::group_reader)) are shipped, or are known never to
