@@ -95,6 +95,10 @@ fn settings(arguments: &ServeArguments) -> lookalike::Result<Settings> {
         settings.collections.entry("default".to_owned()).or_default().keep_text = Some(false);
     }
     settings.skip_damaged |= arguments.skip_damaged;
+    settings.read_only |= arguments.read_only;
+    settings.ship = arguments.ship.clone().or(settings.ship);
+    settings.follow = arguments.follow.clone().or(settings.follow);
+    settings.promote = arguments.promote;
     settings.threads = arguments.threads.map_or(settings.threads, usize::from);
     settings.memory_bytes = arguments.memory.unwrap_or(settings.memory_bytes);
     // On a small machine, a limit beyond its memory is not a limit.

@@ -112,6 +112,29 @@ pub(crate) struct ServeArguments {
     #[arg(long)]
     pub(crate) skip_damaged: bool,
 
+    /// Serve without writing to DIR, as on a read-only file system, and store nothing
+    #[arg(long, env = "LOOKALIKE_READ_ONLY", value_parser = clap::builder::BoolishValueParser::new())]
+    pub(crate) read_only: bool,
+
+    /// Ship everything to a folder of an object store, as in s3://bucket/prefix, for others to follow (needs a build with the
+    /// feature remote)
+    #[arg(
+        long,
+        value_name = "URL",
+        env = "LOOKALIKE_SHIP",
+        conflicts_with = "follow",
+        help_heading = "More than one machine"
+    )]
+    pub(crate) ship: Option<String>,
+
+    /// Follow what another service ships there: answer from a copy in DIR, store nothing, until POST /v1/promote
+    #[arg(long, value_name = "URL", env = "LOOKALIKE_FOLLOW", help_heading = "More than one machine")]
+    pub(crate) follow: Option<String>,
+
+    /// With --ship: take over from the service that ships there now, which is fenced off
+    #[arg(long, requires = "ship", help_heading = "More than one machine")]
+    pub(crate) promote: bool,
+
     /// Threads for requests [default: one per core]
     #[arg(long, value_name = "N", env = "LOOKALIKE_THREADS", value_parser = clap::value_parser!(u16).range(1..), help_heading = "What it may take")]
     pub(crate) threads: Option<u16>,

@@ -20,6 +20,7 @@ use lookalike::{Error, Online, Result};
 use metrics::Counter;
 
 use crate::problem::{Problem, ProblemKind, internal};
+use crate::replication::Replication;
 use crate::settings::Settings;
 
 /// The collection that paths without a name are about.
@@ -40,14 +41,16 @@ pub(crate) struct Collection {
     used: AtomicU64,
     /// Pages that were looked up, by verdict: new, near, exact.
     lookups: [Counter; 3],
+    /// How far a follower may be behind before it counts as not ready; 0 for any time.
+    pub(crate) most_lag: Duration,
 }
 
 impl Collection {
-    fn new(name: &str, place: PathBuf, online: Online) -> Collection {
+    fn new(name: &str, place: PathBuf, online: Online, most_lag: Duration) -> Collection {
         let lookups = ["new", "near", "exact"].map(
             |verdict| metrics::counter!("lookalike_pages_total", "collection" => name.to_owned(), "verdict" => verdict),
         );
-        Collection { name: name.to_owned(), place, online, opened: Instant::now(), used: AtomicU64::new(0), lookups }
+        Collection { name: name.to_owned(), place, online, opened: Instant::now(), used: AtomicU64::new(0), lookups, most_lag }
     }
 
     fn touch(&self) {
@@ -79,6 +82,7 @@ impl Collection {
 pub(crate) struct Collections {
     directory: PathBuf,
     options: OnlineOptions,
+    replication: Replication,
     /// By name; what exists and is not open has what was known of it when it was closed.
     known: RwLock<BTreeMap<String, State>>,
     most_open: AtomicUsize,
@@ -146,6 +150,7 @@ impl Collections {
                 memory_bytes: settings.memory_bytes,
                 memory_rows: settings.memory_rows,
             },
+            replication: Replication::new(settings),
             known: RwLock::default(),
             most_open: settings.limits.open_collections.into(),
             changing: Arc::default(),
@@ -154,6 +159,8 @@ impl Collections {
         for name in existing(&settings.directory.join(COLLECTIONS))? {
             wanted.entry(name).or_default();
         }
+        #[cfg(feature = "remote")]
+        wanted.extend(collections.replication.followed().into_iter().map(|name| (name, CollectionSettings::default())));
         let of_default = wanted.remove(DEFAULT).unwrap_or_default();
         // The last one to be opened stays open.
         let others = wanted.iter().map(|(name, wanted)| (name.as_str(), wanted));
@@ -179,6 +186,11 @@ impl Collections {
 
     fn set_state(&self, name: &str, state: State) {
         self.known.write().unwrap_or_else(PoisonError::into_inner).insert(name.to_owned(), state);
+    }
+
+    /// What they are to those of other services.
+    pub(crate) fn replication(&self) -> &Replication {
+        &self.replication
     }
 
     /// How many collections may be open at once from now on.
@@ -223,14 +235,15 @@ impl Collections {
             ));
         }
         let place = self.place(name);
+        self.replication.prepare(name, &place)?;
         let existed = place.join("manifest.json").exists();
         if !existed {
             Online::create(&place, wanted.config()?)?;
         }
         self.make_room()?;
-        let online = Online::open(&place, self.options)?;
+        let online = self.replication.open(name, &place, self.options)?;
         wanted.check_met_by(online.config())?;
-        let collection = Arc::new(Collection::new(name, place, online));
+        let collection = Arc::new(Collection::new(name, place, online, self.replication.most_lag));
         self.set_state(name, State::Open(Arc::clone(&collection)));
         Ok((collection, existed))
     }

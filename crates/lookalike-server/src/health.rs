@@ -6,6 +6,7 @@ use std::time::Duration;
 use crate::Service;
 use crate::collections::Collection;
 use crate::problem::{Problem, ProblemKind};
+use crate::replication;
 
 /// How often the threads that store are looked at.
 pub(crate) const HEARTBEAT: Duration = Duration::from_secs(1);
@@ -52,6 +53,7 @@ impl Collection {
     /// Why nothing can be stored, for probes: without paths.
     pub(crate) fn trouble(&self, stall_time: Duration) -> Option<String> {
         let trouble = self.writer_trouble(stall_time).map(|trouble| trouble.to_string());
+        let trouble = trouble.or_else(|| replication::trouble(&self.online, self.most_lag));
         trouble.or_else(|| {
             let reason = self.online.stats().failed?;
             let place = self.place.display().to_string();

@@ -25,6 +25,7 @@ mod problem;
 mod process;
 mod refine;
 mod reload;
+mod replication;
 mod request;
 mod search;
 mod settings;
@@ -165,6 +166,7 @@ fn routes(service: &Arc<Service>) -> Router {
             "/v1/collections/{name}",
             routing::get(operations::show).put(operations::create).delete(operations::remove),
         )
+        .route("/v1/promote", routing::post(replication::promote))
         .route("/healthz", routing::get(operations::health))
         .route("/readyz", routing::get(operations::ready))
         .route("/metrics", routing::get(operations::metrics))

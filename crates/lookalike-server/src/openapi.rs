@@ -12,7 +12,7 @@ use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, Secur
 use utoipa::openapi::{Content, ObjectBuilder, PathItem, Ref, RefOr, Required, ResponseBuilder, Type};
 
 use crate::problem::ProblemKind;
-use crate::{operations, pages, refine, search};
+use crate::{operations, pages, refine, replication, search};
 
 #[derive(OpenApi)]
 #[openapi(
@@ -36,16 +36,19 @@ use crate::{operations, pages, refine, search};
         operations::show,
         operations::create,
         operations::remove,
+        replication::promote,
         operations::health,
         operations::ready,
         operations::metrics,
     ),
-    components(schemas(crate::problem::Problem, pages::StoreInput, refine::RefineMethod))
+    components(schemas(crate::problem::Problem, pages::StoreInput, pages::AckInput, refine::RefineMethod))
 )]
 struct Description;
 
 const COLLECTIONS: &str = "/v1/collections";
 const NAMED: &str = "/v1/collections/{name}";
+/// What is for the service, and not for a collection.
+const PROMOTE: &str = "/v1/promote";
 /// Paths that need no token.
 const OPEN: [&str; 2] = ["/healthz", "/readyz"];
 
@@ -63,7 +66,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     let problems = problems();
     components.responses.extend(problems.iter().map(|(_, name, response)| (name.clone(), response.clone().into())));
     for (path, item) in &mut document.paths.paths {
-        let is_collection = path.starts_with("/v1/") && path != COLLECTIONS;
+        let is_collection = path.starts_with("/v1/") && path != COLLECTIONS && path != PROMOTE;
         for (method, operation) in operations(item) {
             let is_stored = method != Method::Get && operation.tags.as_ref().is_none_or(|tags| tags[0] != "search");
             for (status, name, _) in &problems {
@@ -95,7 +98,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     // Every call for a collection exists for all of them.
     let of_default: Vec<(String, PathItem)> = document.paths.paths.clone().into_iter().collect();
     for (path, mut item) in of_default {
-        let Some(rest) = path.strip_prefix("/v1").filter(|_| !path.starts_with(COLLECTIONS)) else { continue };
+        let Some(rest) = path.strip_prefix("/v1").filter(|_| !path.starts_with(COLLECTIONS) && path != PROMOTE) else { continue };
         for (_, operation) in operations(&mut item) {
             operation.parameters.get_or_insert_default().insert(0, RefOr::T(collection_name()));
             operation.operation_id = operation.operation_id.take().map(|id| format!("{id}InCollection"));

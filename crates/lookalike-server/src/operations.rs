@@ -16,6 +16,7 @@ use crate::body::{self, JsonBody};
 use crate::collections::{Collection, CollectionSettings, Listed};
 use crate::health;
 use crate::problem::{Problem, ProblemKind, internal};
+use crate::replication::ReplicationResponse;
 use crate::request::{AdminAccess, CollectionName, Query, TargetCollection};
 use crate::telemetry::write_metrics;
 use crate::tokens::Access;
@@ -197,6 +198,8 @@ pub(crate) struct StatsResponse {
     merge_seconds: f64,
     /// How often the store was reopened after a failure
     reopened: u64,
+    /// What it is to collections of other services; null if it neither ships nor follows
+    replication: Option<ReplicationResponse>,
     /// What is wrong; empty if all is well
     problems: Vec<String>,
 }
@@ -235,6 +238,7 @@ pub(crate) async fn stats(
         merges: stats.merging.merges,
         merge_seconds: stats.merging.seconds,
         reopened: stats.reopened,
+        replication: stats.replication.map(Into::into),
         problems,
     };
     Ok(json(StatusCode::OK, &response))

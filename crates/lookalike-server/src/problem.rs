@@ -45,11 +45,12 @@ pub(crate) enum ProblemKind {
     NotReady,
     StoreFailed,
     ReadOnly,
+    NotShipped,
     StorageFull,
 }
 
 impl ProblemKind {
-    pub(crate) const ALL: [ProblemKind; 19] = [
+    pub(crate) const ALL: [ProblemKind; 20] = [
         Self::BadRequest,
         Self::BadJson,
         Self::BadField,
@@ -68,6 +69,7 @@ impl ProblemKind {
         Self::NotReady,
         Self::StoreFailed,
         Self::ReadOnly,
+        Self::NotShipped,
         Self::StorageFull,
     ];
 
@@ -102,6 +104,9 @@ impl ProblemKind {
                 ("store-failed", StatusCode::SERVICE_UNAVAILABLE, "Nothing can be stored at the moment")
             }
             Self::ReadOnly => ("read-only", StatusCode::SERVICE_UNAVAILABLE, "The collection is read-only"),
+            Self::NotShipped => {
+                ("not-shipped", StatusCode::SERVICE_UNAVAILABLE, "The page is stored, but not shipped yet")
+            }
             Self::StorageFull => ("storage-full", StatusCode::INSUFFICIENT_STORAGE, "The disk is full"),
         }
     }

@@ -41,6 +41,18 @@ pub struct Settings {
     pub log_format: LogFormat,
     /// Serve without damaged parts, and store nothing.
     pub skip_damaged: bool,
+    /// Serve without writing to the directory, and store nothing.
+    pub read_only: bool,
+    /// The folder in an object store that everything is shipped to, as in `s3://bucket/prefix`.
+    pub ship: Option<String>,
+    /// The folder that another service ships to, which this one follows.
+    pub follow: Option<String>,
+    /// With `ship`: take over from the service that ships there now.
+    pub promote: bool,
+    /// Copies of an index that are kept where it is shipped to.
+    pub keep_bases: usize,
+    /// How far a follower may be behind before it counts as not ready; 0 for any time.
+    pub follow_lag_seconds: u64,
     /// Threads; 0 for one per core.
     pub threads: usize,
     /// Memory for merging segments; 0 for 2 GiB.
@@ -78,6 +90,12 @@ impl Settings {
             access_log: true,
             log_format: LogFormat::Text,
             skip_damaged: false,
+            read_only: false,
+            ship: None,
+            follow: None,
+            promote: false,
+            keep_bases: 2,
+            follow_lag_seconds: 0,
             threads: 0,
             memory_bytes: 0,
             memory_rows: 0,
@@ -102,6 +120,11 @@ impl Settings {
         set(&mut self.access_log, file.access_log);
         set(&mut self.log_format, file.log_format);
         set(&mut self.skip_damaged, file.skip_damaged);
+        set(&mut self.read_only, file.read_only);
+        self.ship = file.ship.or(self.ship.take());
+        self.follow = file.follow.or(self.follow.take());
+        set(&mut self.keep_bases, file.keep_bases);
+        set(&mut self.follow_lag_seconds, file.follow_lag_seconds);
         set(&mut self.threads, file.threads);
         set(&mut self.memory_bytes, file.memory.map(|bytes| bytes.0));
         set(&mut self.memory_rows, file.memory_rows);
@@ -140,6 +163,7 @@ impl Settings {
                 "this program was built without TLS; build it with `--features tls`",
             ));
         }
+        self.check_replication()?;
         if let Some(origin) = self.origins.iter().find(|origin| !origin.contains("://") || origin.ends_with('/')) {
             return Err(Error::invalid(
                 "origins",
@@ -148,6 +172,36 @@ impl Settings {
             ));
         }
         self.limits.check()
+    }
+
+    fn check_replication(&self) -> Result<()> {
+        let (ship, follow) = (self.ship.as_ref(), self.follow.as_ref());
+        if cfg!(not(feature = "remote")) && ship.or(follow).is_some() {
+            let setting = if ship.is_some() { "ship" } else { "follow" };
+            return Err(Error::conflict(
+                setting,
+                "this program was built without it; build it with `--features remote`",
+            ));
+        }
+        if ship.is_some() && follow.is_some() {
+            return Err(Error::conflict(
+                "ship",
+                "a service ships or follows; to take over from another, use `promote` with `ship`",
+            ));
+        }
+        if self.promote && ship.is_none() {
+            return Err(Error::conflict("promote", "needs `ship`: where the other service ships to"));
+        }
+        if ship.or(follow).is_some() && (self.skip_damaged || self.read_only) {
+            return Err(Error::conflict(
+                "ship",
+                "what is shipped or followed is written to; leave `skip_damaged` and `read_only` out",
+            ));
+        }
+        if self.keep_bases == 0 {
+            return Err(Error::invalid("keep_bases", 0, "must be at least 1"));
+        }
+        Ok(())
     }
 }
 
@@ -183,6 +237,11 @@ struct File {
     access_log: Option<bool>,
     log_format: Option<LogFormat>,
     skip_damaged: Option<bool>,
+    read_only: Option<bool>,
+    ship: Option<String>,
+    follow: Option<String>,
+    keep_bases: Option<usize>,
+    follow_lag_seconds: Option<u64>,
     threads: Option<usize>,
     memory: Option<ByteCount>,
     memory_rows: Option<u64>,

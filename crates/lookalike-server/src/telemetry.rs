@@ -8,7 +8,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use lookalike::online::OnlineStats;
+use lookalike::online::{OnlineStats, ReplicationRole, ReplicationStats};
 use metrics::{Counter, Histogram};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
 
@@ -164,6 +164,7 @@ pub(crate) fn write_metrics(out: &mut String, service: &Service) {
         "1 while nothing can be stored: the store has failed, or the thread that stores is dead or hangs.",
     )
     .write(out, failed);
+    write_replication(out, &open);
     let is_stopping = service.is_stopping.load(Ordering::Relaxed);
     let is_ready = collections.is_some() && !is_stopping && open.iter().all(|(_, _, has_failed)| !has_failed);
     let known = collections.map_or(0, |collections| collections.list().len());
@@ -185,6 +186,25 @@ pub(crate) fn write_metrics(out: &mut String, service: &Service) {
         family.write(out, [(None, value)]);
     }
     write_figures(out);
+}
+
+/// Writes the metrics of collections that ship or follow.
+fn write_replication(out: &mut String, open: &[(String, OnlineStats, bool)]) {
+    #[rustfmt::skip]
+    let families: [(Family, fn(&ReplicationStats) -> f64); 6] = [
+        (gauge("lookalike_replication_primary", "1 if the collection takes pages and ships them; 0 for followers and after being fenced off."),
+            |stats| f64::from(u8::from(stats.role == ReplicationRole::Primary))),
+        (gauge("lookalike_replication_epoch", "The epoch of the primary."), |stats| stats.epoch as f64),
+        (gauge("lookalike_replication_group", "The last group of changes that is here."), |stats| stats.group as f64),
+        (gauge("lookalike_replication_shipped_group", "The last group that is known to be in the object store."), |stats| stats.shipped_group as f64),
+        (gauge("lookalike_replication_lag_groups", "Groups that are here and not shipped, or shipped and not here."), |stats| stats.lag_groups as f64),
+        (gauge("lookalike_replication_lag_seconds", "Seconds since there was no such group."), |stats| stats.lag_seconds),
+    ];
+    for (family, value) in families {
+        let values =
+            open.iter().filter_map(|(name, stats, _)| Some((Some(name.clone()), value(stats.replication.as_ref()?))));
+        family.write(out, values.collect::<Vec<_>>());
+    }
 }
 
 #[cfg(test)]

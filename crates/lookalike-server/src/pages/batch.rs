@@ -16,6 +16,7 @@ use bytes::Bytes;
 use futures_util::stream;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
+use lookalike::online::CheckOutcome;
 use serde::Serialize;
 use tokio::sync::{mpsc, oneshot};
 use utoipa::ToSchema;
@@ -28,9 +29,10 @@ use crate::limits::Limits;
 use crate::listen::Peer;
 use crate::pages::PageInput;
 use crate::pages::items::{BatchForm, Items};
-use crate::pages::lookup::{Lookup, LookupQuery, StoreInput};
+use crate::pages::lookup::{AckInput, Lookup, LookupQuery, StoreInput};
 use crate::pages::response::PageResponse;
 use crate::problem::{Problem, ProblemKind};
+use crate::replication::wait_until_shipped;
 use crate::request::TargetCollection;
 use crate::to_json;
 use crate::tokens::Access;
@@ -127,7 +129,8 @@ pub(crate) async fn batch(
     let batch = Arc::new(batch);
     tokio::spawn(read_items(Arc::clone(&batch), access, items, query.store, started));
     let waiting = Arc::clone(&waiting_bytes);
-    let writer = ResponseWriter { batch, is_explained: query.explain, out, waiting_bytes: waiting };
+    let (is_explained, ack) = (query.explain, query.ack);
+    let writer = ResponseWriter { batch, is_explained, ack, out, waiting_bytes: waiting };
     tokio::spawn(writer.write_responses(to_finish));
     // The place is held until the last response is sent.
     let held = (slot, cut_off_late_readers(peer, limits.batch_time + limits.idle_time));
@@ -257,6 +260,7 @@ async fn read_items(
 struct ResponseWriter {
     batch: Arc<Batch>,
     is_explained: bool,
+    ack: AckInput,
     out: mpsc::UnboundedSender<(Bytes, Reservation)>,
     waiting_bytes: Arc<AtomicUsize>,
 }
@@ -273,7 +277,7 @@ impl ResponseWriter {
         while let Some(StartedItem { number, lookup, _memory }) = to_finish.recv().await {
             // The client may be gone while nothing can be stored.
             let finished = tokio::select! {
-                finished = tokio::time::timeout(batch.time_left() + PAUSE, lookup.finish()) => finished,
+                finished = tokio::time::timeout(batch.time_left() + PAUSE, self.finish(lookup)) => finished,
                 () = self.out.closed() => return,
             };
             let is_over = self.waiting_bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES;
@@ -305,6 +309,16 @@ impl ResponseWriter {
             let is_empty = before == first;
             self.send(if is_empty { b"[]\n".to_vec() } else { b"]\n".to_vec() }).await;
         }
+    }
+
+    /// Waits until a page is stored, and shipped if that is asked for.
+    async fn finish(&self, lookup: Lookup) -> Result<CheckOutcome, Problem> {
+        let (outcome, group) = lookup.finish().await?;
+        if let Some(group) = group.filter(|_| self.ack == AckInput::Shipped) {
+            let time = self.batch.limits.request_time.mul_f32(0.8);
+            wait_until_shipped(&self.batch.collection, group, time).await?;
+        }
+        Ok(outcome)
     }
 
     /// Says whether somebody still listens. A client that reads gives memory back; one that does not is cut off.

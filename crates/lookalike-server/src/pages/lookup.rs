@@ -32,12 +32,26 @@ pub(crate) enum StoreInput {
     Always,
 }
 
+/// When a page that is stored is acknowledged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+#[schema(as = Ack)]
+pub(crate) enum AckInput {
+    /// When it is on the disk of this service.
+    #[default]
+    Stored,
+    /// When it is in the object store, too: no failure of this machine loses it.
+    Shipped,
+}
+
 #[derive(Debug, Clone, Copy, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LookupQuery {
     /// Whether the page is stored
     pub(super) store: StoreInput,
+    /// When a page that is stored is acknowledged
+    pub(super) ack: AckInput,
     /// Whether the response explains the verdict
     pub(super) explain: bool,
 }
@@ -57,7 +71,8 @@ impl<S: Send + Sync> FromRequestParts<S> for LookupQuery {
 /// A lookup that is done, or waits until the page is on disk.
 pub(super) enum Lookup {
     Done(Result<CheckOutcome, Problem>),
-    Storing(oneshot::Receiver<LibraryResult<CheckOutcome>>),
+    /// With the number of the last group that was written by then.
+    Storing(oneshot::Receiver<(LibraryResult<CheckOutcome>, u64)>),
     /// Too many pages wait to be stored.
     Refused,
 }
@@ -77,7 +92,9 @@ impl Lookup {
             };
             let (sender, receiver) = oneshot::channel();
             // The client may be gone by then.
-            match collection.online.put(&page, policy, extras, move |outcome| drop(sender.send(outcome))) {
+            let group = collection.online.group_reader();
+            let done = move |outcome| drop(sender.send((outcome, group())));
+            match collection.online.put(&page, policy, extras, done) {
                 Ok(()) => Ok(Lookup::Storing(receiver)),
                 Err(Error::Overloaded) => Ok(Lookup::Refused),
                 Err(error) => Err(error.into()),
@@ -87,11 +104,15 @@ impl Lookup {
         started.unwrap_or_else(|problem| Lookup::Done(Err(problem)))
     }
 
-    pub(super) async fn finish(self) -> Result<CheckOutcome, Problem> {
+    /// What was found, and, if a page was to be stored, the last group that this may depend on.
+    pub(super) async fn finish(self) -> Result<(CheckOutcome, Option<u64>), Problem> {
         match self {
-            Lookup::Done(outcome) => outcome,
+            Lookup::Done(outcome) => Ok((outcome?, None)),
             Lookup::Refused => Err(Error::Overloaded.into()),
-            Lookup::Storing(receiver) => Ok(receiver.await.map_err(|_| dropped())??),
+            Lookup::Storing(receiver) => {
+                let (outcome, group) = receiver.await.map_err(|_| dropped())?;
+                Ok((outcome?, Some(group)))
+            }
         }
     }
 }

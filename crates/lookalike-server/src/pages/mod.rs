@@ -9,7 +9,7 @@ pub(crate) mod many;
 mod response;
 
 pub(crate) use input::PageInput;
-pub(crate) use lookup::StoreInput;
+pub(crate) use lookup::{AckInput, StoreInput};
 pub(crate) use response::hex;
 
 use std::sync::Arc;
@@ -31,6 +31,7 @@ use crate::health::HEARTBEAT;
 use crate::problem::{Problem, ProblemKind, dropped};
 use crate::request::{PageId, TargetCollection, WriteAccess};
 use crate::{Service, json};
+use crate::replication::wait_until_shipped;
 use lookup::{Lookup, LookupQuery};
 use response::{LengthName, PageResponse};
 
@@ -55,7 +56,11 @@ pub(crate) async fn post(
         collection.check_writer(stall_time)?;
     }
     let lookup = Lookup::start(&service, &collection, &bytes, query.store).await;
-    let outcome = unless_stalled(&collection, stall_time, lookup.finish()).await?;
+    let (outcome, group) = unless_stalled(&collection, stall_time, lookup.finish()).await?;
+    if let Some(group) = group.filter(|_| query.ack == AckInput::Shipped) {
+        // Before the request takes too long for everybody else.
+        wait_until_shipped(&collection, group, service.limits().request_time.mul_f32(0.8)).await?;
+    }
     collection.count(outcome.verdict);
     Ok(json(StatusCode::OK, &PageResponse::new(outcome, &collection, query.explain)))
 }

@@ -19,6 +19,8 @@ mod segment;
 
 pub(crate) use bands::short_key;
 pub use build::planner;
+#[cfg(feature = "remote")]
+pub(crate) use live::SHIPPING;
 pub(crate) use live::IndexSnapshot;
 pub(crate) use live::backup_list::BackupList;
 pub(crate) use live::manifest::{belongs_to_index, sync_directory};

@@ -15,14 +15,20 @@ mod incoming;
 mod jobs;
 mod lookup;
 mod outcome;
+mod read_only;
+mod replica;
 mod sequencer;
 mod served_store;
+#[cfg(feature = "remote")]
+pub mod ship;
 mod sites;
 
 pub use backup::Backup;
 pub use incoming::PageExtras;
 pub use outcome::{CheckOutcome, ComparedCandidate, PageLength, PageVerdict};
+pub use replica::{ReplicationRole, ReplicationStats};
 
+use std::fs::File;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::mpsc::{self, Sender};
@@ -43,6 +49,7 @@ use crate::sketcher::Sketcher;
 use crate::text::frames::Frames;
 use incoming::{IncomingPage, Worker, now};
 use jobs::Jobs;
+use replica::Replica;
 use sequencer::{PendingGroup, Sequencer, SequencerJob};
 use served_store::ServedStore;
 use sites::Sites;
@@ -125,6 +132,8 @@ pub struct OnlineStats {
     pub reopened: u64,
     /// The thread that stores.
     pub writer: WriterStats,
+    /// How far it is from others that hold the same pages; nothing if it neither ships nor follows.
+    pub replication: Option<ReplicationStats>,
     /// Merges.
     pub merging: MergeStats,
     /// Why nothing can be stored at the moment.
@@ -163,6 +172,8 @@ struct ServedIndex {
     /// Hosts whose stored pages are to be read again.
     refreshes: Sender<u64>,
     is_stopping: AtomicBool,
+    /// What it is to others that hold the same pages.
+    replica: Replica,
     counters: OnlineCounters,
     opened: Instant,
 }
@@ -197,6 +208,11 @@ pub struct Online {
     is_read_only: bool,
     /// Held while a copy is made.
     copying: Mutex<()>,
+    /// Where the copy of a store is that cannot be written to, and the lock on what it is a copy of.
+    aside: Option<(tempfile::TempDir, Option<File>)>,
+    /// The thread that ships or follows.
+    #[cfg(feature = "remote")]
+    replication: Mutex<Option<ship::ReplicationThread>>,
 }
 
 /// How an index is opened for serving.
@@ -297,6 +313,9 @@ impl Online {
             merging: Some(merging),
             is_read_only: options.skip_damaged,
             copying: Mutex::default(),
+            aside: None,
+            #[cfg(feature = "remote")]
+            replication: Mutex::default(),
         })
     }
 
@@ -395,6 +414,9 @@ impl Online {
         if self.is_read_only {
             return Err(self.read_only());
         }
+        if let Some(reason) = self.served.replica.refusal() {
+            return Err(Error::ReadOnly { path: self.served.index.directory().to_path_buf(), reason });
+        }
         self.jobs.as_ref().ok_or_else(Jobs::ended)
     }
 
@@ -468,9 +490,31 @@ impl Online {
             reopened: counters.reopened.load(Ordering::Relaxed),
             writer: self.writer(),
             merging: self.merging.as_ref().map(|merging| merging.stats()).unwrap_or_default(),
+            replication: self.replication(),
             failed: self.served.store.failure(),
             damaged: self.served.index.damaged(),
         }
+    }
+
+    /// Reads the number of the last group of changes that is on disk. Where it is called by `done` of
+    /// [`put`](Online::put), all that the outcome says is in groups up to that one.
+    pub fn group_reader(&self) -> impl Fn() -> u64 + Send + Sync + use<> {
+        let served = Arc::clone(&self.served);
+        move || served.last_group()
+    }
+
+    /// How far it is from others that hold the same pages; nothing if it neither ships nor follows.
+    #[must_use]
+    pub fn replication(&self) -> Option<ReplicationStats> {
+        let mut stats = self.served.replica.stats()?;
+        stats.group = match stats.role {
+            // What is visible: whoever waits for a group wants to see it.
+            ReplicationRole::Follower => self.served.totals().groups,
+            // What is on disk: no follower can be ahead of it.
+            _ => self.served.last_group(),
+        };
+        stats.lag_groups = stats.group.abs_diff(stats.shipped_group);
+        Some(stats)
     }
 
     /// What the thread that stores is doing.
@@ -507,6 +551,10 @@ impl Online {
     fn stop(&mut self) {
         self.served.is_stopping.store(true, Ordering::Relaxed);
         self.jobs = None;
+        #[cfg(feature = "remote")]
+        let replication = self.replication.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        #[cfg(feature = "remote")]
+        replication.iter().for_each(ship::ReplicationThread::release_jobs);
         // It waits for hosts; none stands for an end.
         let _ = self.served.refreshes.send(0);
         for thread in [self.refresher.take(), self.sequencer.take()] {
@@ -514,6 +562,8 @@ impl Online {
                 std::panic::resume_unwind(panic);
             }
         }
+        #[cfg(feature = "remote")]
+        replication.into_iter().for_each(ship::ReplicationThread::stop);
         // What could not be merged is in the store, and is merged another time.
         let _ = self.merging.take().and_then(Arc::into_inner).map(MergeThread::finish);
     }
@@ -580,6 +630,7 @@ impl ServedIndex {
             sites: has_stories.then(Sites::default),
             refreshes,
             is_stopping: AtomicBool::new(false),
+            replica: Replica::default(),
             counters,
             opened: Instant::now(),
             index,
@@ -606,6 +657,11 @@ impl ServedIndex {
         let get = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let OnlineCounters { last, pages, all_groups, .. } = &self.counters;
         Totals { last: get(last), groups: get(all_groups), pages: get(pages) }
+    }
+
+    /// The number of the last group that is on disk, perhaps before it is visible.
+    fn last_group(&self) -> u64 {
+        self.replica.written().max(self.totals().groups)
     }
 
     /// Time since the index was opened; never 0.

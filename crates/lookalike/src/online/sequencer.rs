@@ -57,6 +57,12 @@ pub(super) enum SequencerJob {
     Snapshot {
         done: Done<(IndexSnapshot, StoreSnapshot)>,
     },
+    /// Apply groups that the primary has written.
+    #[cfg(feature = "remote")]
+    Apply {
+        groups: Vec<ChangeGroup>,
+        done: Done<()>,
+    },
 }
 
 impl SequencerJob {
@@ -67,6 +73,8 @@ impl SequencerJob {
             SequencerJob::Delete { done, .. } | SequencerJob::Refresh { done, .. } => done(Err(error)),
             SequencerJob::Frames { done, .. } => done(Err(error)),
             SequencerJob::Snapshot { done } => done(Err(error)),
+            #[cfg(feature = "remote")]
+            SequencerJob::Apply { done, .. } => done(Err(error)),
         }
     }
 }
@@ -197,6 +205,12 @@ impl Sequencer {
                     answer_later(Ok(((), true)), done, &mut waiting);
                 }
                 SequencerJob::Snapshot { done } => done(self.snapshot()),
+                #[cfg(feature = "remote")]
+                SequencerJob::Apply { groups, done } => {
+                    let is_alone = pending.is_empty();
+                    done(if is_alone { self.apply(groups) } else { Err(Error::internal("a follower stores pages")) });
+                    pending.first = self.totals.last + 1;
+                }
             }
         }
         let written = self.write(pending);
@@ -414,9 +428,39 @@ impl Sequencer {
             frames,
             totals,
         };
+        self.commit(&group, true)
+    }
+
+    /// Applies groups that the primary has written; they are synced together.
+    #[cfg(feature = "remote")]
+    fn apply(&mut self, groups: Vec<ChangeGroup>) -> Result<()> {
+        let count = groups.len();
+        for (group, number) in groups.into_iter().zip(1..) {
+            let (next, first) = (self.totals.groups + 1, self.totals.last + 1);
+            if group.totals.groups != next || group.first != first || group.totals.last != group.last() {
+                let reason = format!(
+                    "group {} begins with change {}, and group {next} with change {first} is the next one",
+                    group.totals.groups, group.first
+                );
+                return Err(Error::corrupt(self.served.index.directory(), reason));
+            }
+            self.commit(&group, number == count)?;
+            if let Some(sites) = &self.served.sites {
+                group.frames.iter().for_each(|(host, _)| sites.forget(*host));
+            }
+        }
+        self.next_name = self.next_name.max(self.totals.last + 1);
+        Ok(())
+    }
+
+    /// Writes a group and shows it to readers; without `sync`, it is on disk when the next one is.
+    fn commit(&mut self, group: &ChangeGroup, sync: bool) -> Result<()> {
+        let totals = group.totals;
         let fail = |error: &Error| self.served.store.fail(error.to_string());
         let start = Instant::now();
-        self.served.store.write_group(&group).inspect_err(fail)?;
+        self.served.replica.prepare(group);
+        self.served.store.write_group(group, sync).inspect_err(fail)?;
+        self.served.replica.commit(totals.groups);
         let nanoseconds = u64::try_from(start.elapsed().as_nanos()).expect("less than five centuries");
         let counters = &self.served.counters;
         counters.sync_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
@@ -425,7 +469,9 @@ impl Sequencer {
         // It is on disk; should this fail, it is read from there when the store is reopened.
         self.served.index.apply(&group.changes, totals.last).inspect_err(fail)?;
         self.totals = totals;
-        self.mark.write(totals);
+        if sync {
+            self.mark.write(totals);
+        }
         // Whoever sees this number finds all changes up to it.
         counters.last.store(totals.last, Ordering::Release);
         counters.pages.store(totals.pages, Ordering::Relaxed);
@@ -440,7 +486,8 @@ impl Sequencer {
 
     /// Removes pages whose time is over.
     fn sweep(&mut self) {
-        if self.swept.elapsed() < SWEPT_EVERY || self.served.store.failure().is_some() {
+        let is_kept = self.served.store.failure().is_some() || self.served.replica.refusal().is_some();
+        if self.swept.elapsed() < SWEPT_EVERY || is_kept {
             return;
         }
         self.swept = Instant::now();

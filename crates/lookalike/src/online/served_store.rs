@@ -152,10 +152,10 @@ impl ServedStore {
         self.ask(|store| store.expired(until, most))
     }
 
-    /// Writes a group and syncs it.
-    pub(super) fn write_group(&self, group: &ChangeGroup) -> Result<()> {
+    /// Writes a group; without `sync`, it is on disk when the next one is.
+    pub(super) fn write_group(&self, group: &ChangeGroup, sync: bool) -> Result<()> {
         match &*self.read() {
-            ServedState::Open(store) => store.write(group, true),
+            ServedState::Open(store) => store.write(group, sync),
             ServedState::Failed { .. } | ServedState::Closed { .. } => Err(self.closed()),
         }
     }
@@ -221,13 +221,13 @@ mod tests {
             totals: Totals { last: first, groups: first, pages: 1 },
             ..ChangeGroup::default()
         };
-        store.write_group(&group(1)).unwrap();
+        store.write_group(&group(1), true).unwrap();
         assert_eq!(store.reopen_if_failed(1, &mut |_, _| Ok(())).unwrap(), None);
         store.fail("the disk is gone".to_owned());
         store.fail("and so is the other".to_owned());
         assert_eq!(store.failure().as_deref(), Some("and so is the other"));
         assert!(store.entry("a").unwrap().is_none());
-        assert!(store.write_group(&group(2)).is_err());
+        assert!(store.write_group(&group(2), true).is_err());
         assert_eq!(store.trim(1, 1).unwrap(), 1, "nothing is trimmed");
         let held = store.snapshot().unwrap();
         assert!(store.reopen_if_failed(0, &mut |_, _| Ok(())).is_err(), "a snapshot holds it");
@@ -241,7 +241,7 @@ mod tests {
         };
         assert_eq!(store.reopen_if_failed(0, &mut visit).unwrap(), Some(Totals { last: 1, groups: 1, pages: 1 }));
         assert_eq!((seen, store.failure()), (1, None));
-        store.write_group(&group(2)).unwrap();
+        store.write_group(&group(2), true).unwrap();
         assert_eq!(store.trim(1, 1).unwrap(), 2);
     }
 }

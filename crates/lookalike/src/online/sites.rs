@@ -99,6 +99,7 @@ impl Sample {
     }
 }
 
+#[cfg(feature = "remote")]
 impl Sites {
     /// Forgets what is known of a host, which is read from the store again.
     pub(super) fn forget(&self, host: u64) {

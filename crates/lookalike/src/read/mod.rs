@@ -14,7 +14,7 @@ pub(crate) mod crawl;
 pub mod fields;
 pub mod format;
 mod scan;
-mod source;
+pub(crate) mod source;
 mod split;
 mod wanted;
 

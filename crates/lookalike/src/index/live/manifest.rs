@@ -13,7 +13,7 @@ use crate::index::live::backup_list::BACKUP;
 use crate::index::live::frames::is_frames;
 use crate::index::live::state::StoreState;
 use crate::index::live::store::Totals;
-use crate::index::live::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, STORE};
+use crate::index::live::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, SHIPPING, STORE};
 use crate::index::segment::huffman::check_block;
 use crate::index::segment::ids::IdKind;
 use crate::index::segment::{TableCodec, TableFormat, default_huffman_block, is_default_huffman_block};
@@ -379,7 +379,7 @@ pub(crate) fn clear_building(directory: &Path) -> Result<()> {
 
 /// Whether a file of this name belongs to an index.
 pub(crate) fn belongs_to_index(name: &str) -> bool {
-    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK, BACKUP].contains(&name)
+    [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK, BACKUP, SHIPPING].contains(&name)
         || segment_number(name).is_some()
         || is_frames(name)
 }

@@ -46,6 +46,8 @@ const MARK: &str = "acknowledged";
 const STORE: &str = "store";
 /// The same of an index that is to replace another.
 const NEW_STORE: &str = "store.new";
+/// What is shipped to others, or comes from them.
+pub(crate) const SHIPPING: &str = "shipping";
 /// Other indexes of the same server.
 pub const COLLECTIONS: &str = "collections";
 

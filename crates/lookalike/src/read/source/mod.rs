@@ -13,7 +13,7 @@ pub(super) mod names;
 pub(crate) mod patterns;
 pub(crate) mod plain;
 #[cfg(feature = "remote")]
-pub(super) mod remote;
+pub(crate) mod remote;
 #[cfg(not(feature = "remote"))]
 #[path = "remote_absent.rs"]
 pub(super) mod remote;

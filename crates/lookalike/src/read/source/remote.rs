@@ -45,18 +45,33 @@ pub fn is_remote(input: &str) -> bool {
     input.split_once("://").is_some_and(|(scheme, _)| SCHEMES.contains(&scheme))
 }
 
-fn wait<T>(work: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
+/// Waits for a store.
+pub(crate) fn wait<T>(work: impl Future<Output = object_store::Result<T>>) -> io::Result<T> {
     let runtime = RUNTIME.as_ref().map_err(|error| io::Error::other(error.to_string()))?;
-    runtime.block_on(work).map_err(|error| {
-        let kind = match &error {
-            object_store::Error::NotFound { .. } => io::ErrorKind::NotFound,
-            object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
-                io::ErrorKind::PermissionDenied
-            }
-            _ => io::ErrorKind::Other,
-        };
-        io::Error::new(kind, said(&error))
-    })
+    runtime.block_on(work).map_err(|error| io_error(&error))
+}
+
+/// What a store said.
+pub(crate) fn io_error(error: &object_store::Error) -> io::Error {
+    let kind = match error {
+        object_store::Error::NotFound { .. } => io::ErrorKind::NotFound,
+        object_store::Error::PermissionDenied { .. } | object_store::Error::Unauthenticated { .. } => {
+            io::ErrorKind::PermissionDenied
+        }
+        _ => io::ErrorKind::Other,
+    };
+    io::Error::new(kind, said(error))
+}
+
+/// The store that a URL names, and the path in it.
+pub(crate) fn open_store(url: &str) -> io::Result<(Arc<dyn ObjectStore>, ObjectPath)> {
+    let invalid = |error: &dyn std::error::Error| io::Error::new(io::ErrorKind::InvalidInput, said(error));
+    let parsed = Url::parse(url).map_err(|error| invalid(&error))?;
+    let options = std::env::vars().map(|(name, value)| (name.to_ascii_lowercase(), value));
+    // Whoever writes http:// means it.
+    let options = options.chain(url.starts_with("http://").then(|| ("allow_http".to_owned(), "true".to_owned())));
+    let (store, path) = object_store::parse_url_opts(&parsed, options).map_err(|error| invalid(&error))?;
+    Ok((Arc::from(store), path))
 }
 
 /// An error with all that caused it.
@@ -88,11 +103,7 @@ pub fn find(input: &str) -> io::Result<Vec<RemoteObject>> {
         &pattern[..pattern[..fixed].rfind('/').map_or(fixed, |at| at + 1)]
     });
     let url = Url::parse(folder.unwrap_or(input)).map_err(|error| invalid(&error))?;
-    let options = std::env::vars().map(|(name, value)| (name.to_ascii_lowercase(), value));
-    // Whoever writes http:// means it.
-    let options = options.chain(input.starts_with("http://").then(|| ("allow_http".to_owned(), "true".to_owned())));
-    let (store, path) = object_store::parse_url_opts(&url, options).map_err(|error| invalid(&error))?;
-    let store: Arc<dyn ObjectStore> = Arc::from(store);
+    let (store, path) = open_store(folder.unwrap_or(input))?;
     let found = |path: ObjectPath, url: String, size: u64, tag: Option<String>, modified: String| RemoteObject {
         store: Arc::clone(&store),
         path,

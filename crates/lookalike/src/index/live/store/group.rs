@@ -82,6 +82,7 @@ pub(crate) struct ChangeGroup {
 
 impl ChangeGroup {
     /// The number of the last change; the one before the first where there is none.
+    #[cfg(any(test, feature = "remote"))]
     pub(crate) fn last(&self) -> u64 {
         self.first + self.changes.len() as u64 - 1
     }

@@ -22,7 +22,7 @@ impl AcknowledgedMark {
     }
 
     /// The totals; `None` if there is no mark that can be trusted. 0.1.0 wrote the number of the last change alone.
-    pub(super) fn read(directory: &Path) -> Option<Totals> {
+    pub(crate) fn read(directory: &Path) -> Option<Totals> {
         let bytes = std::fs::read(directory.join(MARK)).ok()?;
         let (numbers, check) = bytes.split_last_chunk::<8>()?;
         let number = |at: usize| Some(u64::from_le_bytes(numbers.get(at * 8..at * 8 + 8)?.try_into().ok()?));

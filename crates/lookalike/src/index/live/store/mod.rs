@@ -36,6 +36,8 @@ use group::{decode_change, encode_change};
 pub(crate) const CACHE_BYTES: u64 = 64 << 20;
 /// Bytes of a table in memory before it goes to a file.
 const MEMTABLE_BYTES: u64 = 16 << 20;
+/// Bytes of journals from which tables that lag behind are written.
+const JOURNAL_BYTES: u64 = 128 << 20;
 /// Bytes that must fit on the disk before a store that failed is reopened.
 const FREE_BYTES: usize = 4 << 20;
 /// Changes or pages that are read or written at once.
@@ -115,6 +117,8 @@ impl Store {
     fn open_as(directory: &Path, name: &str, cache_bytes: u64) -> Result<Store> {
         let failed = |cause: fjall::Error| failed(directory, &cause);
         let database = Database::builder(directory.join(name)).cache_size(cache_bytes).worker_threads(1);
+        // Journals stay until every table has written what they hold, also those that change little.
+        let database = database.max_journaling_size(JOURNAL_BYTES);
         let database = database.open().map_err(failed)?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(MEMTABLE_BYTES);
         let table = |name: &str| database.keyspace(name, options).map_err(failed);
