@@ -50,7 +50,15 @@ impl Collection {
         let lookups = ["new", "near", "exact"].map(
             |verdict| metrics::counter!("lookalike_pages_total", "collection" => name.to_owned(), "verdict" => verdict),
         );
-        Collection { name: name.to_owned(), place, online, opened: Instant::now(), used: AtomicU64::new(0), lookups, most_lag }
+        Collection {
+            name: name.to_owned(),
+            place,
+            online,
+            opened: Instant::now(),
+            used: AtomicU64::new(0),
+            lookups,
+            most_lag,
+        }
     }
 
     fn touch(&self) {

@@ -98,7 +98,9 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
     // Every call for a collection exists for all of them.
     let of_default: Vec<(String, PathItem)> = document.paths.paths.clone().into_iter().collect();
     for (path, mut item) in of_default {
-        let Some(rest) = path.strip_prefix("/v1").filter(|_| !path.starts_with(COLLECTIONS) && path != PROMOTE) else { continue };
+        let Some(rest) = path.strip_prefix("/v1").filter(|_| !path.starts_with(COLLECTIONS) && path != PROMOTE) else {
+            continue;
+        };
         for (_, operation) in operations(&mut item) {
             operation.parameters.get_or_insert_default().insert(0, RefOr::T(collection_name()));
             operation.operation_id = operation.operation_id.take().map(|id| format!("{id}InCollection"));

@@ -191,14 +191,28 @@ pub(crate) fn write_metrics(out: &mut String, service: &Service) {
 /// Writes the metrics of collections that ship or follow.
 fn write_replication(out: &mut String, open: &[(String, OnlineStats, bool)]) {
     #[rustfmt::skip]
-    let families: [(Family, fn(&ReplicationStats) -> f64); 6] = [
-        (gauge("lookalike_replication_primary", "1 if the collection takes pages and ships them; 0 for followers and after being fenced off."),
-            |stats| f64::from(u8::from(stats.role == ReplicationRole::Primary))),
+    type Value = fn(&ReplicationStats) -> f64;
+    let families: [(Family, Value); 6] = [
+        (
+            gauge(
+                "lookalike_replication_primary",
+                "1 if the collection takes pages and ships them; 0 for followers and after being fenced off.",
+            ),
+            |stats| f64::from(u8::from(stats.role == ReplicationRole::Primary)),
+        ),
         (gauge("lookalike_replication_epoch", "The epoch of the primary."), |stats| stats.epoch as f64),
         (gauge("lookalike_replication_group", "The last group of changes that is here."), |stats| stats.group as f64),
-        (gauge("lookalike_replication_shipped_group", "The last group that is known to be in the object store."), |stats| stats.shipped_group as f64),
-        (gauge("lookalike_replication_lag_groups", "Groups that are here and not shipped, or shipped and not here."), |stats| stats.lag_groups as f64),
-        (gauge("lookalike_replication_lag_seconds", "Seconds since there was no such group."), |stats| stats.lag_seconds),
+        (
+            gauge("lookalike_replication_shipped_group", "The last group that is known to be in the object store."),
+            |stats| stats.shipped_group as f64,
+        ),
+        (
+            gauge("lookalike_replication_lag_groups", "Groups that are here and not shipped, or shipped and not here."),
+            |stats| stats.lag_groups as f64,
+        ),
+        (gauge("lookalike_replication_lag_seconds", "Seconds since there was no such group."), |stats| {
+            stats.lag_seconds
+        }),
     ];
     for (family, value) in families {
         let values =

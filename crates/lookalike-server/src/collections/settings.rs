@@ -184,30 +184,6 @@ impl CollectionSettings {
         })
     }
 
-    /// The same with those of `change` in the place of its own.
-    pub(crate) fn changed(self, change: CollectionSettings) -> CollectionSettings {
-        let method = change.method;
-        // What belongs to one method says nothing about another.
-        let own = if method.is_some() && method != self.method {
-            CollectionSettings { ngram: None, radius: None, threshold: None, min_tokens: None, content: None, ..self }
-        } else {
-            self
-        };
-        CollectionSettings {
-            method: method.or(own.method),
-            ngram: change.ngram.or(own.ngram),
-            radius: change.radius.or(own.radius),
-            threshold: change.threshold.or(own.threshold),
-            language: change.language.or(own.language),
-            min_tokens: change.min_tokens.or(own.min_tokens),
-            keep_case: change.keep_case.or(own.keep_case),
-            mask_volatile: change.mask_volatile.or(own.mask_volatile),
-            content: change.content.or(own.content),
-            keep_text: change.keep_text.or(own.keep_text),
-            ttl: change.ttl.or(own.ttl),
-        }
-    }
-
     /// Refuses an index with other settings; those that are left out may have any value.
     pub(crate) fn check_met_by(&self, index: &IndexConfig) -> Result<()> {
         let wanted = CollectionSettings::of(&self.config()?).expect("these settings are those of an index of pages");
@@ -231,7 +207,7 @@ impl CollectionSettings {
             None => Ok(()),
             Some((setting, _)) => Err(Error::conflict(
                 setting,
-                "the collection exists with another value; ask for the collection to see its settings, change them with PATCH, or choose another name",
+                "the collection exists with another value; ask for the collection to see its settings, or choose another name",
             )),
         }
     }
@@ -260,16 +236,5 @@ mod tests {
             ..CollectionSettings::default()
         };
         assert!(story.config().is_err());
-    }
-
-    #[test]
-    fn settings_are_changed_one_by_one_and_another_method_has_its_own() {
-        let existing = CollectionSettings::of(&CollectionSettings::default().config().unwrap()).unwrap();
-        let change = CollectionSettings { threshold: Some(0.8), ..CollectionSettings::default() };
-        let changed = existing.clone().changed(change);
-        assert_eq!((changed.threshold, changed.ngram), (Some(0.8), Some(5)));
-        let change = CollectionSettings { method: Some(CollectionMethod::Simhash), ..CollectionSettings::default() };
-        let changed = CollectionSettings::of(&existing.changed(change).config().unwrap()).unwrap();
-        assert_eq!((changed.ngram, changed.radius, changed.threshold), (Some(0), Some(3), Some(0.6)));
     }
 }

@@ -29,9 +29,9 @@ use crate::body::JsonBody;
 use crate::collections::Collection;
 use crate::health::HEARTBEAT;
 use crate::problem::{Problem, ProblemKind, dropped};
+use crate::replication::wait_until_shipped;
 use crate::request::{PageId, TargetCollection, WriteAccess};
 use crate::{Service, json};
-use crate::replication::wait_until_shipped;
 use lookup::{Lookup, LookupQuery};
 use response::{LengthName, PageResponse};
 

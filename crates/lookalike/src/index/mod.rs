@@ -19,9 +19,9 @@ mod segment;
 
 pub(crate) use bands::short_key;
 pub use build::planner;
+pub(crate) use live::IndexSnapshot;
 #[cfg(feature = "remote")]
 pub(crate) use live::SHIPPING;
-pub(crate) use live::IndexSnapshot;
 pub(crate) use live::backup_list::BackupList;
 pub(crate) use live::manifest::{belongs_to_index, sync_directory};
 pub(crate) use live::store;

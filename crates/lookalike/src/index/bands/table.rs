@@ -366,7 +366,7 @@ mod tests {
         let mut parts = [Vec::new(), Vec::new(), Vec::new()];
         all.iter().for_each(|row| parts[row.number as usize % 3].push(*row));
         let tables = parts.map(|rows| Arc::new(table(&rows)));
-        let is_live = |number: u32| number % 5 != 0;
+        let is_live = |number: u32| !number.is_multiple_of(5);
         let merged: Vec<BandRow> = merge_tables(&tables, &is_live).map(Result::unwrap).collect();
         all.retain(|row| is_live(row.number));
         assert_eq!(merged, all);

@@ -71,7 +71,7 @@ impl Bucket {
     }
 
     fn path(&self, name: &str) -> ObjectPath {
-        name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
+        name.split('/').fold(self.prefix.clone(), object_store::path::Path::join)
     }
 
     fn wait<T>(

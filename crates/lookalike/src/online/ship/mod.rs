@@ -190,7 +190,7 @@ impl Online {
 
     fn ship_to(&self, bucket: Bucket, options: &ShipOptions) -> Result<()> {
         let reason = format!("it is not known yet whether another index is the primary of {}", options.url);
-        self.start(bucket, options, reason, ReplicationRole::Claiming, |shipper| shipper.run())
+        self.start(bucket, options, reason, ReplicationRole::Claiming, Shipper::run)
     }
 
     /// Applies what the primary has shipped to an object store, and stores nothing else, until it is promoted.

@@ -251,8 +251,8 @@ fn a_backup_that_was_damaged_is_not_restored() {
     assert!(Backup::restore(&copy, &target, false).is_err(), "there is an index");
     assert_eq!(Backup::restore(&copy, &target, true).unwrap().pages, 50);
     assert_eq!(online_as(&target, &banded()).check(&page(None, &text(3))).unwrap().of[0].id, "3");
-    let journal = std::fs::read_dir(copy.join("store")).unwrap().flatten().map(|entry| entry.path());
-    let journal = journal.filter(|path| path.extension().is_some_and(|end| end == "jnl")).next().unwrap();
+    let mut journals = std::fs::read_dir(copy.join("store")).unwrap().flatten().map(|entry| entry.path());
+    let journal = journals.find(|path| path.extension().is_some_and(|end| end == "jnl")).unwrap();
     let bytes = std::fs::read(&journal).unwrap();
     std::fs::write(&journal, &bytes[..bytes.len() / 2]).unwrap();
     let error = Backup::restore(&copy, &root.path().join("other"), false).unwrap_err().to_string();
