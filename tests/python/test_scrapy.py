@@ -131,7 +131,8 @@ def test_seen_pages_are_dropped_and_traps_left(tmp_path, site):
         # A second crawl finds every page again: it is like itself, and not dropped.
         items, stats, _ = crawl(tmp_path, site, "second", **settings)
         assert {item["url"].removeprefix(site) for item in items if item.get("verdict")} == (got - {"/data.json", "/missing", "/skipped"})
-        assert stats["lookalike/exact"] == 19 and stats["lookalike/dropped"] == 11
+        # Print versions have one more link than what is stored.
+        assert stats["lookalike/exact"] + stats.get("lookalike/near", 0) == 19 and stats["lookalike/dropped"] == 11
 
 
 def test_seen_pages_are_marked(tmp_path, site):
