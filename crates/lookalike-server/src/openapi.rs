@@ -199,7 +199,7 @@ mod tests {
 
     /// All paths of the router except that of this description.
     fn paths() -> BTreeSet<String> {
-        let others = ["/v1/collections", "/v1/collections/{name}", "/healthz", "/readyz", "/metrics"];
+        let others = [COLLECTIONS, NAMED, PROMOTE, "/healthz", "/readyz", "/metrics"];
         let of_collections = collection_routes().map(|(path, _)| path);
         let both =
             of_collections.iter().flat_map(|path| [format!("/v1{path}"), format!("{COLLECTIONS}/{{name}}{path}")]);
