@@ -237,7 +237,7 @@ async fn read_items(
                     tokio::time::sleep(wait).await;
                 }
                 let lookup = if is_blank(&item) {
-                    Lookup::Done(Err(ProblemKind::BadJson.with("there is no page here")))
+                    Lookup::Done(Err(ProblemKind::BadJson.with("expected a page, found nothing")))
                 } else {
                     batch.start(&item, store, || started.is_closed()).await
                 };

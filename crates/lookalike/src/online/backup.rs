@@ -124,7 +124,7 @@ impl Backup {
             removed.map_err(Error::io(&path, "remove"))?;
         }
         let mut entries: Vec<_> = std::fs::read_dir(&aside).map_err(Error::io(&aside, "read"))?.flatten().collect();
-        // Without a manifest it is no index: that comes last.
+        // The manifest comes last: a directory without one is not an index.
         entries.sort_by_key(|entry| entry.file_name() == "manifest.json");
         for entry in entries {
             let path = target.join(entry.file_name());
