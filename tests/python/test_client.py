@@ -8,6 +8,7 @@ import pickle
 import subprocess
 import sys
 import threading
+import time
 import tracemalloc
 
 import httpx
@@ -94,6 +95,13 @@ def test_every_call(tmp_path, kind):
         assert [each.name for each in client.collections()] == ["default", "news"]
         with pytest.raises(Conflict, match="ngram"):
             client.create_collection("news", ngram=4)
+        assert client.change_collection("news", ngram=3).rebuild is None, "it has it already"
+        begun = client.change_collection("news", ngram=2)
+        assert begun.rebuild is None or begun.rebuild["config"]["ngram"] == 2
+        deadline = time.monotonic() + 60
+        while client.collections()[1].rebuild is not None:
+            assert time.monotonic() < deadline
+        assert client.collections()[1].config["ngram"] == 2 and inside.get(url)
         with pytest.raises(NotFound) as missing:
             client.collection("none").get(url)
         assert missing.value.type == "urn:lookalike:no-such-collection", "that is not a page that is missing"

@@ -1,6 +1,8 @@
 //! `lookalike index`
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -270,13 +272,39 @@ fn ending(index: &Index, skipped: u64) -> Ending {
     if skipped > 0 || !index.damaged().is_empty() { Ending::Skipped } else { Ending::Done }
 }
 
+/// Files as they were named, by their last parts.
+struct GivenNames<'a>(HashMap<&'a OsStr, Vec<&'a str>>);
+
+impl<'a> GivenNames<'a> {
+    fn new(inputs: &'a [String]) -> GivenNames<'a> {
+        let mut names: HashMap<&OsStr, Vec<&str>> = HashMap::new();
+        for input in inputs.iter().filter(|input| Path::new(input).is_file()) {
+            names.entry(Path::new(input).file_name().unwrap_or_default()).or_default().push(input);
+        }
+        GivenNames(names)
+    }
+
+    /// What was given for the page with an id, which is the end of its path; or the id.
+    fn of(&self, id: &Id) -> Id {
+        let text = id.to_string();
+        let id_path = Path::new(&text);
+        let given = id_path.file_name().and_then(|name| self.0.get(name)).into_iter().flatten();
+        let mut given = given.filter(|given| Path::new(given).ends_with(id_path));
+        match (given.next(), given.next()) {
+            (Some(given), None) => Id::from(*given),
+            _ => id.clone(),
+        }
+    }
+}
+
 /// Fingerprints of pages, or from files; and how many records were skipped.
 fn queries(index: &Index, inputs: &[String], written: Option<Notation>) -> Result<(Vec<(u64, Id)>, u64)> {
     let mut queries = Vec::new();
     let skipped = match (index.config().page_config(), written) {
         (Some(config), None) => {
+            let given = GivenNames::new(inputs);
             let mut take = |id: &Id, fingerprint: u64, _| {
-                queries.push((fingerprint, id.clone()));
+                queries.push((fingerprint, given.of(id)));
                 Ok(())
             };
             let read =

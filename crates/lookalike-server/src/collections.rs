@@ -3,15 +3,18 @@
 //! Each open collection has threads, files and memory of its own, so only so many are open at once: others are opened when
 //! they are asked for, and closed when nobody has asked for a while, or for another to be opened.
 
+mod change;
 mod remove;
 mod settings;
 
+pub(crate) use change::RebuildResponse;
 pub use settings::{CollectionMethod, CollectionSettings, ContentScope};
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use lookalike::index::{COLLECTIONS, IndexConfig};
@@ -22,6 +25,7 @@ use metrics::Counter;
 use crate::problem::{Problem, ProblemKind, internal};
 use crate::replication::Replication;
 use crate::settings::Settings;
+use change::RebuildState;
 
 /// The collection that paths without a name are about.
 pub(crate) const DEFAULT: &str = "default";
@@ -35,7 +39,11 @@ const MOST_COLLECTIONS: usize = 4096;
 pub(crate) struct Collection {
     pub(crate) name: String,
     pub(crate) place: PathBuf,
-    pub(crate) online: Online,
+    /// Another one takes its place when the collection is built anew.
+    online: RwLock<Arc<Online>>,
+    /// Read by whoever writes to the index, so that nobody does while another takes its place.
+    gate: tokio::sync::RwLock<()>,
+    rebuild: Mutex<Option<RebuildState>>,
     opened: Instant,
     /// When it was last asked for, in milliseconds since it was opened.
     used: AtomicU64,
@@ -53,12 +61,31 @@ impl Collection {
         Collection {
             name: name.to_owned(),
             place,
-            online,
+            online: RwLock::new(Arc::new(online)),
+            gate: tokio::sync::RwLock::default(),
+            rebuild: Mutex::default(),
             opened: Instant::now(),
             used: AtomicU64::new(0),
             lookups,
             most_lag,
         }
+    }
+
+    /// Its index at this moment. Whoever writes to it holds [`writing`](Collection::writing) meanwhile.
+    pub(crate) fn online(&self) -> Arc<Online> {
+        Arc::clone(&self.online.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Keeps the index in its place.
+    pub(crate) async fn writing(&self) -> tokio::sync::RwLockReadGuard<'_, ()> {
+        self.gate.read().await
+    }
+
+    /// Writes everything to segments and releases the directory.
+    fn close(self) -> Result<()> {
+        let online = self.online.into_inner().unwrap_or_else(PoisonError::into_inner);
+        // Whoever has it also has the collection, which nobody else has.
+        Arc::into_inner(online).map_or(Ok(()), Online::close)
     }
 
     fn touch(&self) {
@@ -82,7 +109,7 @@ impl Collection {
     }
 
     pub(crate) fn hash(&self) -> String {
-        format!("{:016x}", self.online.config().hash())
+        format!("{:016x}", self.online().config().hash())
     }
 }
 
@@ -94,6 +121,9 @@ pub(crate) struct Collections {
     /// By name; what exists and is not open has what was known of it when it was closed.
     known: RwLock<BTreeMap<String, State>>,
     most_open: AtomicUsize,
+    /// Threads that build collections anew, and what ends them early.
+    rebuilding: Mutex<Vec<JoinHandle<()>>>,
+    is_stopping: Arc<AtomicBool>,
     /// Held while a collection is created, opened or closed.
     changing: Arc<tokio::sync::Mutex<()>>,
 }
@@ -161,6 +191,8 @@ impl Collections {
             replication: Replication::new(settings),
             known: RwLock::default(),
             most_open: settings.limits.open_collections.into(),
+            rebuilding: Mutex::default(),
+            is_stopping: Arc::default(),
             changing: Arc::default(),
         });
         let mut wanted = settings.collections.clone();
@@ -232,7 +264,7 @@ impl Collections {
         check_name(name)?;
         let state = self.state(name);
         if let Some(State::Open(existing)) = &state {
-            wanted.check_met_by(existing.online.config())?;
+            wanted.check_met_by(existing.online().config())?;
             return Ok((Arc::clone(existing), true));
         }
         let count = self.known.read().unwrap_or_else(PoisonError::into_inner).len();
@@ -281,13 +313,13 @@ impl Collections {
             if Arc::strong_count(&collection) > 2 {
                 return false;
             }
-            let rows = collection.online.stats().rows;
-            let closed = ClosedCollection { config: collection.online.config().clone(), rows };
+            let (rows, config) = (collection.online().stats().rows, collection.online().config().clone());
+            let closed = ClosedCollection { config, rows };
             known.insert(name.clone(), State::Closed(Arc::new(closed)));
             collection
         };
         let Some(collection) = Arc::into_inner(collection) else { return false };
-        if let Err(error) = collection.online.close() {
+        if let Err(error) = collection.close() {
             tracing::error!("collection {name}: {error}");
         }
         true
@@ -358,13 +390,14 @@ impl Collections {
 
     /// Writes everything to segments and releases the directories.
     pub(crate) fn close(&self) -> Result<()> {
+        self.end_rebuilds();
         let all = std::mem::take(&mut *self.known.write().unwrap_or_else(PoisonError::into_inner));
         let mut last = Ok(());
         for (name, state) in all {
             let State::Open(collection) = state else { continue };
             match Arc::into_inner(collection) {
                 Some(collection) => {
-                    if let Err(error) = collection.online.close() {
+                    if let Err(error) = collection.close() {
                         tracing::error!("collection {name}: {error}");
                         last = Err(error);
                     }

@@ -34,7 +34,7 @@ impl std::fmt::Display for WriterTrouble {
 impl Collection {
     /// Whether the thread that stores is dead, or has been busy for longer than `stall_time`.
     pub(crate) fn writer_trouble(&self, stall_time: Duration) -> Option<WriterTrouble> {
-        let writer = self.online.writer();
+        let writer = self.online().writer();
         if !writer.is_alive {
             return Some(WriterTrouble::Ended);
         }
@@ -53,9 +53,9 @@ impl Collection {
     /// Why nothing can be stored, for probes: without paths.
     pub(crate) fn trouble(&self, stall_time: Duration) -> Option<String> {
         let trouble = self.writer_trouble(stall_time).map(|trouble| trouble.to_string());
-        let trouble = trouble.or_else(|| replication::trouble(&self.online, self.most_lag));
+        let trouble = trouble.or_else(|| replication::trouble(&self.online(), self.most_lag));
         trouble.or_else(|| {
-            let reason = self.online.stats().failed?;
+            let reason = self.online().stats().failed?;
             let place = self.place.display().to_string();
             Some(format!("the store has failed: {}", reason.replace(&place, &self.name)))
         })
@@ -87,10 +87,10 @@ pub(crate) async fn keep_watching(service: Arc<Service>) {
         }
         known = now;
         for collection in &collections.open() {
-            let stats = collection.online.stats();
+            let stats = collection.online().stats();
             if stats.failed.is_some() && stats.writer.waiting == 0 && stats.writer.busy_seconds.is_none() {
                 // No page has this id; before the thread looks for it, it reopens the store.
-                let _ = collection.online.delete("\0", |_| {});
+                let _ = collection.online().delete("\0", |_| {});
             }
         }
         let (collections, idle_time) = (Arc::clone(collections), service.limits().collection_idle_time);

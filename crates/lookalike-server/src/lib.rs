@@ -164,7 +164,7 @@ fn routes(service: &Arc<Service>) -> Router {
         .route("/v1/collections", routing::get(operations::list))
         .route(
             "/v1/collections/{name}",
-            routing::get(operations::show).put(operations::create).delete(operations::remove),
+            routing::get(operations::show).put(operations::create).patch(operations::change).delete(operations::remove),
         )
         .route("/v1/promote", routing::post(replication::promote))
         .route("/healthz", routing::get(operations::health))
@@ -260,7 +260,7 @@ async fn run(settings: Settings, reload: ReadSettings, on_ready: impl FnOnce(Soc
     let opening = tokio::task::spawn_blocking(move || {
         let collections = Collections::open_all(&opening.settings)?;
         for collection in collections.open() {
-            let (name, stats) = (&collection.name, collection.online.stats());
+            let (name, stats) = (&collection.name, collection.online().stats());
             tracing::info!("collection {name}: {} rows, config {}", stats.rows, collection.hash());
             stats
                 .damaged

@@ -35,6 +35,7 @@ use crate::{operations, pages, refine, replication, search};
         operations::list,
         operations::show,
         operations::create,
+        operations::change,
         operations::remove,
         replication::promote,
         operations::health,
@@ -83,7 +84,7 @@ pub(crate) fn document() -> utoipa::openapi::OpenApi {
                     operation.responses.responses.insert(status.clone(), RefOr::Ref(reference));
                 }
             }
-            // What creates and removes collections does not look at their settings.
+            // What creates, changes and removes collections does not look at their settings.
             if is_collection && (path.as_str() != NAMED || method == Method::Get) {
                 operation.parameters.get_or_insert_default().push(RefOr::T(config_hash()));
             }
@@ -169,6 +170,7 @@ enum Method {
     Get,
     Put,
     Post,
+    Patch,
     Delete,
 }
 
@@ -177,6 +179,7 @@ fn operations(item: &mut PathItem) -> impl Iterator<Item = (Method, &mut Operati
         (Method::Get, &mut item.get),
         (Method::Put, &mut item.put),
         (Method::Post, &mut item.post),
+        (Method::Patch, &mut item.patch),
         (Method::Delete, &mut item.delete),
     ];
     all.into_iter().filter_map(|(method, operation)| Some((method, operation.as_mut()?)))

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::body::{self, JsonBody};
-use crate::collections::{Collection, CollectionSettings, Listed};
+use crate::collections::{Collection, CollectionSettings, Listed, RebuildResponse};
 use crate::health;
 use crate::problem::{Problem, ProblemKind, internal};
 use crate::replication::ReplicationResponse;
@@ -32,6 +32,8 @@ pub(crate) struct CollectionResponse {
     config_hash: String,
     /// Rows; deleted ones count until they are merged away
     rows: u64,
+    /// How far it is with other settings; null if it has all that was asked for
+    rebuild: Option<RebuildResponse>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
@@ -57,11 +59,13 @@ pub(crate) struct CollectionsQuery {
 }
 
 fn collection_response(collection: &Collection) -> CollectionResponse {
+    let online = collection.online();
     CollectionResponse {
         name: collection.name.clone(),
-        config: CollectionSettings::of(collection.online.config()),
+        config: CollectionSettings::of(online.config()),
         config_hash: collection.hash(),
-        rows: collection.online.stats().rows,
+        rows: online.stats().rows,
+        rebuild: collection.rebuild(),
     }
 }
 
@@ -87,6 +91,7 @@ pub(crate) async fn list(
             config: CollectionSettings::of(&closed.config),
             config_hash: format!("{:016x}", closed.config.hash()),
             rows: closed.rows,
+            rebuild: None,
         },
     });
     let is_behind = |name: &str| query.after.as_deref().is_none_or(|after| name > after);
@@ -139,6 +144,32 @@ pub(crate) async fn create(
     let collections = service.collections()?;
     let (collection, existed) = collections.create(&name, &wanted).await?;
     let status = if existed { StatusCode::OK } else { StatusCode::CREATED };
+    Ok(json(status, &collection_response(&collection)))
+}
+
+/// Changes settings of a collection, which is built anew in the background
+///
+/// Settings that are left out stay; null takes the default. Pages are found and compared as before until all of them are read
+/// again; `rebuild` says how far that is.
+#[utoipa::path(
+    patch,
+    path = "/v1/collections/{name}",
+    operation_id = "changeCollection",
+    tag = "operations",
+    request_body(content = CollectionSettings, content_type = "application/json"),
+    responses((status = 200, body = CollectionResponse, description = "It has these settings already"), (status = 202, body = CollectionResponse, description = "It is being built anew"))
+)]
+pub(crate) async fn change(
+    State(service): State<Arc<Service>>,
+    _: AdminAccess,
+    CollectionName(name): CollectionName,
+    JsonBody(bytes): JsonBody,
+) -> Result<Response, Problem> {
+    let patch: serde_json::Value = body::parse(&bytes)?;
+    let collections = service.collections()?;
+    let collection = collections.get(&name).await?;
+    let is_begun = collections.change(&collection, patch).await?;
+    let status = if is_begun { StatusCode::ACCEPTED } else { StatusCode::OK };
     Ok(json(status, &collection_response(&collection)))
 }
 
@@ -216,7 +247,7 @@ pub(crate) async fn stats(
     State(service): State<Arc<Service>>,
     TargetCollection(collection): TargetCollection,
 ) -> Result<Response, Problem> {
-    let stats = collection.online.stats();
+    let stats = collection.online().stats();
     let mut problems = stats.damaged;
     problems.extend(collection.writer_trouble(service.limits().stall_time).map(|trouble| trouble.to_string()));
     problems.extend(stats.failed);
@@ -275,7 +306,7 @@ pub(crate) async fn backup(
     let name = format!("{}-{}", collection.name, stamp(SystemTime::now()));
     let place = directory.join(&name);
     // It goes on in its thread if the client disconnects.
-    let copied = tokio::task::spawn_blocking(move || collection.online.backup(&place)).await;
+    let copied = tokio::task::spawn_blocking(move || collection.online().backup(&place)).await;
     let copied = copied.map_err(|_| internal())?;
     let copied = copied.map_err(|error| {
         if error.is_usage() {

@@ -117,7 +117,7 @@ pub(crate) async fn refine(
     } else {
         BodySettings::default()
     };
-    let refiner = refiner(&query, &body, collection.online.page_config().ok())?;
+    let refiner = refiner(&query, &body, collection.online().page_config().ok())?;
     let fields = ResultFields {
         results: query.results_field,
         id: query.id_field,

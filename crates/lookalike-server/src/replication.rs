@@ -231,7 +231,7 @@ pub(crate) fn trouble(online: &Online, most_lag: Duration) -> Option<String> {
 /// Waits until a group is shipped.
 pub(crate) async fn wait_until_shipped(collection: &Collection, group: u64, time: Duration) -> Result<(), Problem> {
     let (sender, receiver) = oneshot::channel();
-    when_shipped(&collection.online, group, sender)?;
+    when_shipped(&collection.online(), group, sender)?;
     match tokio::time::timeout(time, receiver).await {
         Ok(shipped) => Ok(shipped.map_err(|_| dropped())??),
         Err(_) => Err(ProblemKind::NotShipped
@@ -279,7 +279,7 @@ pub(crate) async fn promote(State(service): State<Arc<Service>>, _: AdminAccess)
             Listed::Closed(name, _) => name,
         };
         let collection = collections.get(&name).await?;
-        let epoch = tokio::task::spawn_blocking(move || promote_one(&collection.online)).await;
+        let epoch = tokio::task::spawn_blocking(move || promote_one(&collection.online())).await;
         let epoch = epoch.map_err(|_| internal())?.map_err(|error| match error {
             error @ Error::Remote { .. } => ProblemKind::NotReady.with(error.to_string()),
             error => error.into(),

@@ -88,7 +88,8 @@ pub(crate) async fn fingerprints(
 ) -> Result<Response, Problem> {
     let input: FingerprintsInput<'_> = body::parse(&bytes)?;
     check_count("fingerprints", input.fingerprints.len(), MOST_FINGERPRINTS)?;
-    let most = collection.online.config().radius;
+    let online = collection.online();
+    let most = online.config().radius;
     let radius = input.radius.unwrap_or(most);
     if radius > most {
         let expected = format!("must be at most {most}, the radius of this collection");
@@ -105,12 +106,12 @@ pub(crate) async fn fingerprints(
         _ => Err(ProblemKind::BadField.with("fingerprints must be 16 hex digits each")),
     };
     let wanted = input.fingerprints.iter().map(|text| parse(text)).collect::<Result<Vec<u64>, Problem>>()?;
-    if collection.online.config().has_bands() {
+    if online.config().has_bands() {
         let reason = "this collection finds pages by their bands, and has no fingerprints; ask it about pages, or create one with `method` simhash";
         return Err(Error::conflict("method", reason).into());
     }
     let look_up = || {
-        let mut reader = collection.online.reader();
+        let mut reader = online.reader();
         let look_up_one = |fingerprint| {
             let found = reader.query(fingerprint, radius, limit)?;
             let matches = found.matches.into_iter().map(|row| FingerprintMatch {
@@ -157,7 +158,8 @@ pub(crate) async fn compare_pages(
     let most = service.limits().page_bytes;
     let (left, right) = (input.left.0.page(most)?, input.right.0.page(most)?);
     let defaults = lookalike::Config::default();
-    let common = collection.online.page_config().unwrap_or(&defaults);
+    let online = collection.online();
+    let common = online.page_config().unwrap_or(&defaults);
     let compared = service.run_heavy(|| compare(&left, &right, common)).await;
     Ok(json(StatusCode::OK, &compared))
 }

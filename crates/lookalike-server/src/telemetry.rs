@@ -153,7 +153,7 @@ pub(crate) fn write_metrics(out: &mut String, service: &Service) {
     let collections = service.collections().ok();
     let open: Vec<(String, OnlineStats, bool)> = collections.map_or_else(Vec::new, |collections| {
         let open = collections.open().into_iter();
-        open.map(|one| (one.name.clone(), one.online.stats(), one.trouble(limits.stall_time).is_some())).collect()
+        open.map(|one| (one.name.clone(), one.online().stats(), one.trouble(limits.stall_time).is_some())).collect()
     });
     for (family, value) in &OF_COLLECTIONS {
         family.write(out, open.iter().map(|(name, stats, _)| (Some(name.clone()), value(stats))));

@@ -81,6 +81,16 @@ fn pages_are_found_by_their_text_in_one_index_and_between_two() {
     let page = format!("{newsroom}/morning-lantern/choir.html");
     let found = index(&["query", "seen", "--page", &page], at).stdout;
     assert!(found.contains("morning-lantern/choir-print.html"), "{found}");
+    // Answers come in the order of the pages, each under the name that was given.
+    let other = format!("{newsroom}/gazette-archive/choir.html");
+    for pages in [[&page, &other], [&other, &page]] {
+        let found = index(&["query", "seen", "--page", pages[0], "--page", pages[1], "--radius", "0"], at).stdout;
+        let mut names: Vec<&str> = found.lines().filter_map(|line| line.split('\t').next()).collect();
+        names.dedup();
+        assert_eq!(names, pages.map(String::as_str), "{found}");
+    }
+    let one = index(&["query", "seen", "--page", &page], at).stdout;
+    assert!(one.lines().count() > 0 && one.lines().all(|line| line.starts_with(&page)), "{one}");
 
     // The same pages under other names: every one is found again.
     let batch = index(&["batch", "seen", &newsroom, "--radius", "0"], at).stdout;

@@ -53,7 +53,7 @@ impl Collections {
 
     fn remove_files(&self, name: &str, taken: Option<Collection>) -> Result<()> {
         if let Some(collection) = taken
-            && let Err(error) = collection.online.close()
+            && let Err(error) = collection.close()
         {
             // What could not be written is not wanted any more.
             tracing::warn!("collection {name}, which is removed: {error}");

@@ -11,6 +11,9 @@ const RADIUS: u32 = 3;
 /// The default of `min_tokens` where pages are found by fingerprints, the same as that of `lookalike index build`.
 const FINGERPRINT_MIN_TOKENS: u32 = 5;
 
+/// The longest time that pages are kept, if not for ever: 100 years.
+const LONGEST_TTL: u64 = 100 * 365 * 24 * 3600;
+
 /// How pages are found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "lowercase")]
@@ -89,7 +92,7 @@ pub struct CollectionSettings {
     /// Whether the compared texts are stored, so that similarities are exact; otherwise they are estimated from sketches
     pub keep_text: Option<bool>,
     /// Seconds after which pages are removed, unless a page says otherwise; by default they stay
-    #[schema(minimum = 1)]
+    #[schema(minimum = 1, maximum = 3_153_600_000_i64)]
     pub ttl: Option<u64>,
 }
 
@@ -132,8 +135,9 @@ impl CollectionSettings {
             }
         };
         index.threshold = self.threshold.unwrap_or(index.threshold);
-        if self.ttl == Some(0) {
-            return Err(Error::invalid("ttl", 0, "must be at least 1 second; leave it out for pages that stay"));
+        if let Some(ttl) = self.ttl.filter(|ttl| !(1..=LONGEST_TTL).contains(ttl)) {
+            let expected = "must be 1 second to 100 years (3153600000); leave it out for pages that stay";
+            return Err(Error::invalid("ttl", ttl, expected));
         }
         index.ttl_seconds = self.ttl;
         index.check()?;

@@ -181,7 +181,7 @@ impl Batch {
     /// others were faster.
     async fn start(&self, item: &[u8], store: StoreInput, is_gone: impl Fn() -> bool) -> Lookup {
         loop {
-            let writer = self.collection.online.writer();
+            let writer = self.collection.online().writer();
             let is_crowded = store != StoreInput::Never && writer.is_alive && writer.waiting >= CROWDED;
             if !is_crowded {
                 match Lookup::start(&self.service, &self.collection, item, store).await {

@@ -80,27 +80,31 @@ pub(super) enum Lookup {
 impl Lookup {
     /// Starts with the page in `bytes`. Waits first if the page is large and all cores are busy with such.
     pub(super) async fn start(service: &Service, collection: &Collection, bytes: &[u8], store: StoreInput) -> Lookup {
+        // Until the page is handed over, no other index takes the place of the one that gets it.
+        let writing = if store == StoreInput::Never { None } else { Some(collection.writing().await) };
+        let online = collection.online();
         let look = || -> Result<Lookup, Problem> {
             let input: PageInput<'_> = body::parse(bytes)?;
             let limits = service.limits();
             let page = input.page(limits.page_bytes)?;
             let extras = input.extras(limits.metadata_bytes)?;
             let policy = match store {
-                StoreInput::Never => return Ok(Lookup::Done(Ok(collection.online.check(&page)?))),
+                StoreInput::Never => return Ok(Lookup::Done(Ok(online.check(&page)?))),
                 StoreInput::IfNew => StorePolicy::IfNew,
                 StoreInput::Always => StorePolicy::Always,
             };
             let (sender, receiver) = oneshot::channel();
             // The client may be gone by then.
-            let group = collection.online.group_reader();
+            let group = online.group_reader();
             let done = move |outcome| drop(sender.send((outcome, group())));
-            match collection.online.put(&page, policy, extras, done) {
+            match online.put(&page, policy, extras, done) {
                 Ok(()) => Ok(Lookup::Storing(receiver)),
                 Err(Error::Overloaded) => Ok(Lookup::Refused),
                 Err(error) => Err(error.into()),
             }
         };
         let started = if bytes.len() >= LARGE_BYTES { service.run_heavy(look).await } else { look() };
+        drop(writing);
         started.unwrap_or_else(|problem| Lookup::Done(Err(problem)))
     }
 

@@ -82,7 +82,7 @@ pub(crate) async fn find(
     }
     let limit = check_limit(query.limit, DEFAULT_LISTED, MOST_LISTED)?;
     let prefix = query.prefix.unwrap_or_default();
-    let list = || collection.online.list(&prefix, query.after.as_deref(), limit + 1);
+    let list = || collection.online().list(&prefix, query.after.as_deref(), limit + 1);
     let mut found = service.run_heavy(list).await?;
     let has_more = found.len() > limit;
     found.truncate(limit);
@@ -151,7 +151,7 @@ pub(crate) async fn delete_found(
     let end = Instant::now() + service.limits().request_time / 2;
     let (mut deleted, mut after) = (0, None::<String>);
     let complete = loop {
-        let list = || collection.online.list(&prefix, after.as_deref(), REMOVED_TOGETHER);
+        let list = || collection.online().list(&prefix, after.as_deref(), REMOVED_TOGETHER);
         let found = service.run_heavy(list).await?;
         let Some((last, _)) = found.last() else { break true };
         after = Some(last.clone());
@@ -176,7 +176,10 @@ async fn remove_all<'a>(
     for id in ids {
         loop {
             let (sender, receiver) = oneshot::channel();
-            match collection.online.delete(id, move |was_there| drop(sender.send(was_there))) {
+            let writing = collection.writing().await;
+            let sent = collection.online().delete(id, move |was_there| drop(sender.send(was_there)));
+            drop(writing);
+            match sent {
                 Ok(()) => break waiting.push(receiver),
                 Err(Error::Overloaded) => tokio::time::sleep(PAUSE).await,
                 Err(error) => return Err(error.into()),

@@ -127,7 +127,7 @@ pub(crate) async fn get(
 }
 
 fn show(collection: &Collection, id: String) -> Result<Response, Problem> {
-    let Some(page) = collection.online.get(&id)? else { return Err(no_page(&id)) };
+    let Some(page) = collection.online().get(&id)? else { return Err(no_page(&id)) };
     Ok(json(StatusCode::OK, &StoredPageResponse::new(id, page)))
 }
 
@@ -153,7 +153,9 @@ async fn remove(service: &Service, collection: &Collection, id: &str) -> Result<
     let stall_time = service.limits().stall_time;
     collection.check_writer(stall_time)?;
     let (sender, receiver) = oneshot::channel();
-    collection.online.delete(id, move |was_there| drop(sender.send(was_there)))?;
+    let writing = collection.writing().await;
+    collection.online().delete(id, move |was_there| drop(sender.send(was_there)))?;
+    drop(writing);
     let deleted = async { Ok(receiver.await.map_err(|_| dropped())??) };
     let was_there = unless_stalled(collection, stall_time, deleted).await?;
     if was_there { Ok(StatusCode::NO_CONTENT.into_response()) } else { Err(no_page(id)) }

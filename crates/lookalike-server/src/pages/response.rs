@@ -143,7 +143,7 @@ fn near_pages(compared: Vec<ComparedCandidate>) -> Vec<NearPage> {
 /// Adds what was stored with the pages; one that is gone in the meantime has nothing.
 fn add_metadata(pages: &mut [NearPage], collection: &Collection) {
     for page in pages {
-        page.metadata = raw(collection.online.get(&page.id).ok().flatten().and_then(|stored| stored.metadata));
+        page.metadata = raw(collection.online().get(&page.id).ok().flatten().and_then(|stored| stored.metadata));
     }
 }
 
@@ -172,7 +172,8 @@ pub(crate) struct Explanation {
 
 impl Explanation {
     fn new(outcome: &CheckOutcome, collection: &Collection) -> Explanation {
-        let config = collection.online.config();
+        let online = collection.online();
+        let config = online.config();
         let radius = (!config.has_bands()).then_some(config.radius);
         Explanation {
             why: why(outcome, radius),

@@ -24,6 +24,7 @@ pub(crate) use live::IndexSnapshot;
 pub(crate) use live::SHIPPING;
 pub(crate) use live::backup_list::BackupList;
 pub(crate) use live::manifest::{belongs_to_index, sync_directory};
+pub(crate) use live::place;
 pub(crate) use live::store;
 pub use live::{
     BulkInsert, COLLECTIONS, FingerprintOrigin, Index, IndexConfig, MergeStats, MergeThread, OpenOptions, RowChange,

@@ -42,6 +42,21 @@ pub(super) struct IncomingPage {
     has_story: bool,
 }
 
+impl IncomingPage {
+    /// A page that is stored elsewhere, as it is there; nothing is known of its words.
+    pub(super) fn copy(record: &Record, entry: &PageEntry) -> IncomingPage {
+        IncomingPage {
+            id: Some(record.id.clone()),
+            entry: entry.clone(),
+            record: record.clone(),
+            keys: Vec::new(),
+            features: Vec::new(),
+            markup: None,
+            has_story: false,
+        }
+    }
+}
+
 /// What a stored page is compared by now.
 pub(super) struct ComparedText {
     /// Ascending.

@@ -8,6 +8,7 @@ use std::os::unix::fs::symlink;
 use std::path::Path;
 
 use crate::error::{Error, Result};
+use crate::index::place;
 use crate::online::{Online, OnlineOptions};
 
 impl Online {
@@ -16,6 +17,7 @@ impl Online {
     /// # Errors
     /// When there is none, it is damaged, another has it open for writing, or there is no room for a copy of its store.
     pub fn open_read_only(directory: &Path, options: OnlineOptions) -> Result<Online> {
+        let directory = &place::place(directory)?;
         let lock = match File::open(directory.join("lock")) {
             Ok(file) => match file.try_lock_shared() {
                 Ok(()) => Some(file),

@@ -48,6 +48,11 @@ pub(super) enum SequencerJob {
         page: Box<IncomingPage>,
         done: Done<bool>,
     },
+    /// Store a page of another index, in the place of one with the same id.
+    Copy {
+        page: Box<IncomingPage>,
+        done: Done<()>,
+    },
     /// Keep what was learnt of a host.
     Frames {
         host: u64,
@@ -71,7 +76,7 @@ impl SequencerJob {
         match self {
             SequencerJob::Put { done, .. } => done(Err(error)),
             SequencerJob::Delete { done, .. } | SequencerJob::Refresh { done, .. } => done(Err(error)),
-            SequencerJob::Frames { done, .. } => done(Err(error)),
+            SequencerJob::Frames { done, .. } | SequencerJob::Copy { done, .. } => done(Err(error)),
             SequencerJob::Snapshot { done } => done(Err(error)),
             #[cfg(feature = "remote")]
             SequencerJob::Apply { done, .. } => done(Err(error)),
@@ -200,6 +205,10 @@ impl Sequencer {
                     let decided = self.refresh(number, *page, &mut pending);
                     answer_later(decided, done, &mut waiting);
                 }
+                SequencerJob::Copy { page, done } => {
+                    let decided = self.copy(*page, &mut pending).map(|()| ((), true));
+                    answer_later(decided, done, &mut waiting);
+                }
                 SequencerJob::Frames { host, bytes, done } => {
                     pending.frames.push((host, bytes));
                     answer_later(Ok(((), true)), done, &mut waiting);
@@ -276,6 +285,7 @@ impl Sequencer {
         match self.served.entry(id, pending)? {
             Some(old) => {
                 self.replace(id, Some(old), None, pending)?;
+                self.served.removed.note(id);
                 Ok((true, true))
             }
             None => Ok((false, depends)),
@@ -294,6 +304,13 @@ impl Sequencer {
             }
             _ => Ok((false, false)),
         }
+    }
+
+    /// Stores a page that was stored elsewhere.
+    fn copy(&self, page: IncomingPage, pending: &mut PendingGroup) -> Result<()> {
+        let id = page.record.id.clone();
+        let old = self.served.entry(&id, pending)?;
+        self.replace(&id, old, Some(page), pending)
     }
 
     /// Puts a page in the place of what is there; `None` removes it.

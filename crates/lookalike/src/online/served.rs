@@ -41,6 +41,7 @@ impl ServedIndex {
             sites: has_stories.then(Sites::default),
             refreshes,
             is_stopping: AtomicBool::new(false),
+            removed: RemovedIds::default(),
             replica: Replica::default(),
             counters,
             opened: Instant::now(),

@@ -122,6 +122,22 @@ impl ServedStore {
         self.ask(|store| store.for_each_entry(prefix, after, visit))
     }
 
+    /// Records with numbers from `from` on, at most `most`.
+    pub(super) fn records_from(&self, from: u32, most: usize) -> Result<Vec<(u32, Record)>> {
+        let mut found = Vec::with_capacity(most);
+        let mut take = |number, record| {
+            found.push((number, record));
+            Ok(found.len() < most)
+        };
+        self.ask(|store| store.for_each_record(from, &mut take))?;
+        Ok(found)
+    }
+
+    /// Keeps what another store has learnt of sites.
+    pub(super) fn copy_learnt(&self, from: &ServedStore) -> Result<()> {
+        from.ask(|from| self.ask(|store| store.copy_learnt(from)))
+    }
+
     /// Keeps a page to learn from.
     pub(super) fn keep_sample(&self, host: u64, key: u64, sample: Vec<u8>) -> Result<()> {
         self.ask(|store| store.keep_sample(host, key, sample))

@@ -177,7 +177,8 @@ impl PageReader {
         held.put_into(&mut self.cut);
         let counted = match self.options.scope {
             Scope::Story => self.count_story(held, held.text()),
-            _ => self.count_all(held),
+            Scope::Core | Scope::Main => self.count_core(held),
+            Scope::Page | Scope::Links => self.count_all(held),
         };
         ReadPage {
             tokens: &self.cut.tokens,
@@ -217,11 +218,20 @@ impl PageReader {
         Counted { scope: Some(scope), site: parts.site, text_hash: Some(held.text_hash()) }
     }
 
+    /// The core of a page that was held.
+    fn count_core(&mut self, held: &HeldPage) -> Counted {
+        let Some(chosen) = self.core.find(&self.cut.tokens, &self.cut.block_ends) else { return self.count_all(held) };
+        let text_hash = Some(hash_of_tokens(&self.cut.tokens));
+        let text = held.text().map_or("", |held| held.text.as_str());
+        keep_chosen(self.options, &mut self.tokenizer, &mut self.cut, &mut self.content, text, Some(chosen));
+        Counted { scope: Some(Scope::Core), site: None, text_hash }
+    }
+
     /// All of a page that was held.
     fn count_all(&mut self, held: &HeldPage) -> Counted {
         let text = held.text().map_or("", |held| held.text.as_str());
         keep_chosen(self.options, &mut self.tokenizer, &mut self.cut, &mut self.content, text, None);
-        Counted { scope: Some(Scope::Page), site: None, text_hash: Some(held.text_hash()) }
+        Counted { scope: Some(Scope::Page), site: None, text_hash: None }
     }
 
     /// The hyperlinks of a page, each as one token. A page without markup has none.

@@ -135,6 +135,10 @@ class AsyncClient:
         """Creates a collection (``ngram=3``, ``threshold=0.7``, …); does nothing if it exists with these settings."""
         return await self._run(_calls.create_collection(self._settings, name, config))
 
+    async def change_collection(self, name: str, **config: Any) -> Collection:
+        """Gives a collection other settings (none for a default); it is built anew in the background, ``rebuild`` says how far that is."""
+        return await self._run(_calls.change_collection(self._settings, name, config))
+
     async def delete_collection(self, name: str) -> bool:
         """Removes a collection with all its pages; says whether it was there."""
         return await self._run(_calls.delete_collection(self._settings, name))

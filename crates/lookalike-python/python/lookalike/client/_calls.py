@@ -208,6 +208,11 @@ def create_collection(settings: Settings, name: str, config: Mapping[str, Any]) 
     return Call("PUT", path, Collection.from_json, body=_dump(dict(config)), repeatable=True)
 
 
+def change_collection(settings: Settings, name: str, config: Mapping[str, Any]) -> Call[Collection]:
+    path = f"/v1/collections/{quote(name, safe='')}"
+    return Call("PATCH", path, Collection.from_json, body=_dump(dict(config)))
+
+
 def batch(settings: Settings, lines: list[bytes], store: Store, explain: bool) -> Call[None]:
     """A call whose answer is read line by line."""
     return Call(

@@ -138,7 +138,9 @@ class Collection:
     config_hash: str
     #: Rows; deleted ones count until they are merged away.
     rows: int
+    #: How far it is with other settings (``config``, ``copied``, ``failed``); none if it has all that was asked for.
+    rebuild: Mapping[str, Any] | None = None
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Collection:
-        return cls(raw["name"], raw.get("config"), raw["config_hash"], raw["rows"])
+        return cls(raw["name"], raw.get("config"), raw["config_hash"], raw["rows"], raw.get("rebuild"))

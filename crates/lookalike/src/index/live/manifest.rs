@@ -11,6 +11,7 @@ use crate::config::{BandConfig, Config, ConfigV1, FingerprintConfig, PairConfig,
 use crate::error::{Error, Result};
 use crate::index::live::backup_list::BACKUP;
 use crate::index::live::frames::is_frames;
+use crate::index::live::place::is_rebuilt;
 use crate::index::live::state::StoreState;
 use crate::index::live::store::Totals;
 use crate::index::live::{BUILDING, COLLECTIONS, LOCK, MARK, NEW_STORE, SHIPPING, STORE};
@@ -335,14 +336,9 @@ impl Manifest {
 
     /// Atomically takes the place of the manifest that is there.
     pub(crate) fn write(&self, directory: &Path) -> Result<()> {
-        let path = Manifest::path(directory);
-        let aside = directory.join(NEW);
         let text = serde_json::to_vec_pretty(self)
             .map_err(|cause| Error::internal(format!("a manifest cannot be serialised: {cause}")))?;
-        let mut file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
-        file.write_all(&text).and_then(|()| file.sync_all()).map_err(Error::io(&aside, "write"))?;
-        std::fs::rename(&aside, &path).map_err(Error::io(&path, "write"))?;
-        sync_directory(directory)
+        write_whole(directory, &text)
     }
 
     /// A number that no segment in the directory has had, as far as that can be seen.
@@ -367,6 +363,15 @@ impl Manifest {
     }
 }
 
+/// Atomically puts these bytes in the place of the manifest of a directory.
+pub(crate) fn write_whole(directory: &Path, bytes: &[u8]) -> Result<()> {
+    let (path, aside) = (Manifest::path(directory), directory.join(NEW));
+    let mut file = File::create(&aside).map_err(Error::io(&aside, "create"))?;
+    file.write_all(bytes).and_then(|()| file.sync_all()).map_err(Error::io(&aside, "write"))?;
+    std::fs::rename(&aside, &path).map_err(Error::io(&path, "write"))?;
+    sync_directory(directory)
+}
+
 /// Removes what killed runs were building.
 pub(crate) fn clear_building(directory: &Path) -> Result<()> {
     for left in [directory.join(BUILDING), directory.join(NEW_STORE)] {
@@ -382,6 +387,7 @@ pub(crate) fn belongs_to_index(name: &str) -> bool {
     [LOCK, BUILDING, NEW, STORE, NEW_STORE, COLLECTIONS, MARK, BACKUP, SHIPPING].contains(&name)
         || segment_number(name).is_some()
         || is_frames(name)
+        || is_rebuilt(name)
 }
 
 /// The name of a segment.

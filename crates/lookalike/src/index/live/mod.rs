@@ -13,6 +13,7 @@ pub(crate) mod manifest;
 mod merge;
 mod merge_bands;
 mod open;
+pub(crate) mod place;
 mod snapshot;
 pub(crate) mod state;
 pub(crate) mod store;

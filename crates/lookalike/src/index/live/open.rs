@@ -11,6 +11,7 @@ use crate::index::bands::{BandMemory, BandTable};
 use crate::index::live::backup_list::check_restored;
 use crate::index::live::frames::{read_frames, write_frames};
 use crate::index::live::manifest::{IndexConfig, Manifest, belongs_to_index, clear_building, sync_directory};
+use crate::index::live::place::{clear_others, place};
 use crate::index::live::state::{IndexState, StoreState};
 use crate::index::live::{Access, Index, LOCK, Numbers};
 use crate::index::segment::Segment;
@@ -45,6 +46,9 @@ impl Index {
     pub fn create(directory: &Path, config: IndexConfig, memory_bytes: u64, replace: bool) -> Result<Index> {
         config.check()?;
         make_directory(directory)?;
+        // Whoever uses one that is to be replaced has the lock where its files are.
+        let current = place(directory)?;
+        let _current = if current.is_dir() && current != directory { Some(lock(&current)?) } else { None };
         let lock = lock(directory)?;
         let holds_index = Manifest::path(directory).exists();
         if holds_index && !replace {
@@ -77,6 +81,7 @@ impl Index {
         if !matches!(index.state.load().store, StoreState::Ahead { .. }) {
             return Ok(index);
         }
+        let directory = &place(directory)?;
         if !options.write {
             // A server has it, or had it and was killed; under the lock, what it had done until a moment ago counts.
             let lock = lock(directory)?;
@@ -96,6 +101,7 @@ impl Index {
         if options.write {
             return Index::open_segments(directory, options);
         }
+        let directory = &place(directory)?;
         Manifest::read(directory)?;
         let lock = lock(directory)?;
         let mut index = Index::open_segments(directory, options)?;
@@ -109,8 +115,11 @@ impl Index {
             let reason = "an index without its damaged segments cannot be written to: they would be lost for good";
             return Err(Error::conflict("skip_damaged", reason));
         }
+        let given = directory;
+        let directory = &place(given)?;
         if options.write && Manifest::path(directory).exists() {
             let lock = lock(directory)?;
+            clear_others(given, directory)?;
             check_restored(directory, true)?;
             let manifest = Manifest::read(directory)?;
             manifest.remove_unlisted(directory)?;
@@ -125,8 +134,13 @@ impl Index {
             let opened = Index::load(directory, manifest, store, Access::ReadSegments, options);
             let not_found = |error: &Error| matches!(error, Error::Io { cause, .. } if cause.kind() == std::io::ErrorKind::NotFound);
             // A writer may have replaced what the manifest listed a moment ago.
-            if (is_gone || opened.as_ref().is_err_and(not_found)) && Manifest::read(directory)?.files() != listed {
-                continue;
+            if is_gone || opened.as_ref().is_err_and(not_found) {
+                if place(given)? != *directory {
+                    return Index::open_segments(given, options);
+                }
+                if Manifest::read(directory)?.files() != listed {
+                    continue;
+                }
             }
             return opened;
         }

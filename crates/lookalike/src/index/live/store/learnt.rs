@@ -71,6 +71,17 @@ impl Store {
         Ok(())
     }
 
+    /// Keeps what another store has learnt of sites, and what from.
+    pub(crate) fn copy_learnt(&self, from: &Store) -> Result<()> {
+        for kind in [SAMPLE, FRAMES] {
+            for entry in from.tables.learnt.prefix([kind]) {
+                let (key, value) = entry.into_inner().map_err(|cause| from.failed(&cause))?;
+                self.tables.learnt.insert(key, value).map_err(|cause| self.failed(&cause))?;
+            }
+        }
+        Ok(())
+    }
+
     /// What was learnt of a host.
     pub(crate) fn frames(&self, host: u64) -> Result<Option<fjall::UserValue>> {
         self.get(&self.tables.learnt, &key_of(FRAMES, host))
