@@ -240,11 +240,19 @@ impl Sketcher {
         set_title(&mut self.title, read.title.or(about.title));
         // The words of markup are not a language.
         let spoken = if self.plan.text.raw { &[] } else { read.tokens };
-        let language = match self.language {
-            Some(said) => Some(said),
-            None if is_language_wanted => language::detect(&read.text, spoken),
-            None => None,
+        // Where words are reduced to stems, what a few other words would change must not change all of them.
+        let is_sure = self.plan.reduces_words() && !self.plan.guesses_language;
+        let stems_of = match self.language {
+            None if is_language_wanted && is_sure => language::detect_surely(&read.text, spoken),
+            said => said,
         };
+        let language = match stems_of {
+            None if is_language_wanted && (!is_sure || self.within == Some(Within::Language)) => {
+                language::detect(&read.text, spoken)
+            }
+            found => found,
+        };
+        let stems_of = if is_sure { stems_of } else { language };
         let mut site = 0;
         if self.layout.site || self.within == Some(Within::Site) {
             let name = about.url.and_then(|url| self.site_rule.site(url));
@@ -280,7 +288,7 @@ impl Sketcher {
 
         match &self.plan.features {
             Features::Shingles { k } => shingles(read.tokens, *k, &mut self.sequence),
-            Features::Words => words_and_phrases(read.words, self.languages.of(language), &mut self.sequence),
+            Features::Words => words_and_phrases(read.words, self.languages.of(stems_of), &mut self.sequence),
             Features::Chunks(chunker) => {
                 self.text.clear();
                 if self.plan.text.mask_volatile {

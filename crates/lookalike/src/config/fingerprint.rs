@@ -82,7 +82,7 @@ impl FingerprintConfig {
             ("mask", ours.mask_volatile == theirs.mask_volatile),
             ("keep_case", ours.keep_case == theirs.keep_case),
             ("scripts", ours.scripts == theirs.scripts),
-            ("language", ours.language == theirs.language),
+            ("language", ours.language == theirs.language && ours.guesses_language == theirs.guesses_language),
             ("frames", ours.frames == theirs.frames),
         ];
         let difference = same.iter().find(|row| !row.1).map(|row| row.0);
@@ -100,7 +100,7 @@ mod tests {
         let base = FingerprintConfig::default();
         assert_eq!(base.difference(&base.clone()), None);
         type Change = fn(&mut FingerprintConfig);
-        let changes: [(&str, Change); 7] = [
+        let changes: [(&str, Change); 8] = [
             ("ngram", |config| config.ngram = 2),
             ("weights", |config| config.weights = Weights::None),
             ("content", |config| config.content.scope = Scope::Main),
@@ -108,6 +108,7 @@ mod tests {
             ("keep_case", |config| config.content.keep_case = true),
             ("scripts", |config| config.content.scripts = true),
             ("language", |config| config.content.language = Some("deu".to_owned())),
+            ("language", |config| config.content.guesses_language = true),
         ];
         for (name, change) in changes {
             let mut other = base.clone();
@@ -119,7 +120,7 @@ mod tests {
         assert_eq!(
             fields,
             3 + 4,
-            "a new field must be compared, too (language and frames are left out where there are none)"
+            "a new field must be compared, too (language, its guesses and frames are left out where there are none)"
         );
     }
 

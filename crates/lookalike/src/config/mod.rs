@@ -116,6 +116,7 @@ impl Config {
         }
         Plan {
             language: self.content.language.as_deref().and_then(language::by_name),
+            guesses_language: self.content.guesses_language,
             pairs: self.pairs.clone(),
             ..self.effective_method().definition().plan(&content, corpus.as_deref())
         }

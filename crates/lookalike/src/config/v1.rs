@@ -188,6 +188,7 @@ impl ConfigV1 {
                 keep_case: self.keep_case,
                 mask_volatile: self.mask_volatile,
                 language: self.language.clone(),
+                guesses_language: false,
                 frames: None,
             },
             method,

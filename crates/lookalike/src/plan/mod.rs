@@ -38,6 +38,8 @@ pub struct Plan {
     pub text: TextOptions,
     /// The language of all pages, where it is given.
     pub language: Option<Lang>,
+    /// Whether words are reduced to the stems of a language that is not sure.
+    pub guesses_language: bool,
     /// What pages are compared by, exactly.
     pub features: Features,
     /// What a feature weighs.
@@ -201,6 +203,7 @@ impl Plan {
         Plan {
             text,
             language: None,
+            guesses_language: false,
             features,
             weights: Weights::None,
             measure: Measure::Jaccard,
@@ -293,6 +296,12 @@ impl Plan {
     #[must_use]
     pub fn projects_shingles(&self) -> bool {
         self.measure == Measure::Cosine && !matches!(self.features, Features::Shingles { k: 1 })
+    }
+
+    /// Whether pages are compared by the stems of their words.
+    #[must_use]
+    pub fn reduces_words(&self) -> bool {
+        matches!(self.features, Features::Words)
     }
 
     /// Whether languages must be detected.

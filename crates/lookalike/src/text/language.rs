@@ -16,6 +16,9 @@ const SAMPLE_BYTES: usize = 4096;
 /// Letters below which nothing is said.
 const FEW_LETTERS: usize = 20;
 
+/// Tokens below which no language is sure.
+const LINE_TOKENS: usize = 30;
+
 /// Tokens of a page that are looked at.
 const SAMPLE_TOKENS: usize = 2000;
 /// Share of the tokens that must be function words of a language for them to decide.
@@ -27,6 +30,16 @@ const FUNCTION_WORD_SHARE: f64 = 0.1;
 #[must_use]
 pub fn detect(text: &str, tokens: &[Token]) -> Option<Lang> {
     by_function_words(tokens).or_else(|| by_trigrams(text))
+}
+
+/// The same where it is sure: told from more than a line, and not a guess that a few other words would change.
+#[must_use]
+pub fn detect_surely(text: &str, tokens: &[Token]) -> Option<Lang> {
+    if tokens.len() < LINE_TOKENS {
+        return None;
+    }
+    let by_trigrams = || whatlang::detect(sample(text)).filter(whatlang::Info::is_reliable).map(|found| found.lang());
+    by_function_words(tokens).or_else(by_trigrams)
 }
 
 /// A language by its code (`eng`) or its English name.
@@ -100,10 +113,14 @@ pub fn language_masks() -> &'static LanguageMasks {
     &MASKS
 }
 
-fn by_trigrams(text: &str) -> Option<Lang> {
+/// The middle of a text.
+fn sample(text: &str) -> &str {
     let from = text.len().saturating_sub(SAMPLE_BYTES) / 2;
-    let (from, to) = (text.floor_char_boundary(from), text.floor_char_boundary(from + SAMPLE_BYTES));
-    let sample = &text[from..to];
+    &text[text.floor_char_boundary(from)..text.floor_char_boundary(from + SAMPLE_BYTES)]
+}
+
+fn by_trigrams(text: &str) -> Option<Lang> {
+    let sample = sample(text);
     if sample.chars().filter(|c| c.is_alphabetic()).take(FEW_LETTERS).count() < FEW_LETTERS {
         return None;
     }
@@ -346,6 +363,22 @@ mod tests {
             assert_eq!(detect(text, &tokens), language, "{text}");
             assert_eq!(by_trigrams(text), language, "{text}");
         }
+    }
+
+    #[test]
+    fn a_line_is_not_enough_to_be_sure_and_a_list_of_names_never_is() {
+        let surely = |text: &str| {
+            let mut tokens: Vec<Token> = Vec::new();
+            Tokenizer::new(false).tokenize(text, &mut tokens);
+            detect_surely(text, &tokens)
+        };
+        let line = "The committee said on Tuesday that it would publish the report next week.";
+        assert_eq!(surely(line), None);
+        let words: Vec<&str> = line.split(' ').cycle().take(LINE_TOKENS + 5).collect();
+        assert_eq!(surely(&words.join(" ")), Some(Lang::Eng));
+        // A guess is made of these, and another one when two are left out.
+        let names = "Anna Berta Carla Dora Emil Frida Gustav Heinz Ida Jakob Karl Lena Mona Nora Otto Paula Quirin Rosa Sven Tina Ute Vera Willi Xaver Yara Zoe Arno Bruno Clara Doris Elsa";
+        assert_eq!(surely(names), None);
     }
 
     #[test]

@@ -69,6 +69,10 @@ pub struct ContentConfig {
     /// The language of all pages, by its code (`eng`); without one, each page's is detected.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub language: Option<String>,
+    /// Languages are also told from a line, and by guesses that are not sure, where words are reduced to their stems: as 0.1.0
+    /// did, whose indexes are read in this way.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub guesses_language: bool,
     /// What sites put around their texts, if it is known and not learnt from the pages at hand.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub frames: Option<KnownFrames>,
@@ -82,6 +86,7 @@ impl Default for ContentConfig {
             keep_case: false,
             mask_volatile: false,
             language: None,
+            guesses_language: false,
             frames: None,
         }
     }

@@ -183,7 +183,10 @@ impl IndexConfig {
             FingerprintOrigin::Given => hash_of(&MeaningV1::Given, self.ids),
             FingerprintOrigin::Pages(pages) => {
                 let config = pages.config(&ReadConfig::default(), self.min_tokens);
-                hash_of(&MeaningV1::Pages(Box::new(ConfigV1::from(&config))), self.ids)
+                let hash = hash_of(&MeaningV1::Pages(Box::new(ConfigV1::from(&config))), self.ids);
+                // Only words are reduced to stems.
+                let is_as_ever = pages.content.guesses_language || pages.ngram > 0 || pages.content.language.is_some();
+                if is_as_ever { hash } else { xxh3_64(&[&hash.to_le_bytes()[..], b"sure"].concat()) }
             }
             FingerprintOrigin::Bands(bands) => bands.hash(self.min_tokens),
         })
@@ -209,7 +212,8 @@ fn upgrade(manifest: &mut serde_json::Value) -> Result<(), String> {
         serde_json::from_value(config["fingerprints"].clone()).map_err(|error| error.to_string())?;
     let ids: IdKind = serde_json::from_value(config["ids"].clone()).map_err(|error| error.to_string())?;
     if let MeaningV1::Pages(pages) = &meaning {
-        let whole = pages.upgrade().map_err(|error| error.to_string())?;
+        let mut whole = pages.upgrade().map_err(|error| error.to_string())?;
+        whole.content.guesses_language = true;
         let fingerprints =
             FingerprintConfig::of_config(&whole).ok_or("its pages have no fingerprints: another method made it")?;
         let min_tokens = whole.pairs.min_tokens;

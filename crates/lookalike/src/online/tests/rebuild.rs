@@ -3,7 +3,7 @@
 use super::*;
 use crate::online::Rebuild;
 
-const STAYS: AtomicBool = AtomicBool::new(false);
+static STAYS: AtomicBool = AtomicBool::new(false);
 
 /// 60 words of which those in `other` are not those of the page with the same number.
 fn edited(number: u64, other: std::ops::Range<u64>) -> String {
