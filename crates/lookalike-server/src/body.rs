@@ -1,9 +1,11 @@
-//! Bodies of requests: read within their limits, and parsed.
+//! Bodies of requests: read within their limits, and parsed. Bodies of responses, with what lasts until they are sent.
 
 use std::fmt;
 use std::marker::PhantomData;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
@@ -11,6 +13,7 @@ use axum::extract::{FromRequest, Request};
 use axum::http::{HeaderMap, header};
 use bytes::Bytes;
 use http_body_util::BodyExt;
+use hyper::body::{Body as HttpBody, Frame, SizeHint};
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -237,5 +240,37 @@ impl FromRequest<Arc<Service>> for JsonBody {
             admission.hold(memory);
         }
         Ok(JsonBody(bytes))
+    }
+}
+
+/// The body of a response, with something that is dropped when its last part is sent.
+pub(crate) struct HoldingBody<T> {
+    body: Body,
+    _held: T,
+}
+
+impl<T: Send + Unpin + 'static> HoldingBody<T> {
+    pub(crate) fn wrap(body: Body, held: T) -> Body {
+        Body::new(HoldingBody { body, _held: held })
+    }
+}
+
+impl<T: Unpin> HttpBody for HoldingBody<T> {
+    type Data = Bytes;
+    type Error = axum::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
+        Pin::new(&mut self.body).poll_frame(context)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
     }
 }

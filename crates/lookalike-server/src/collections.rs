@@ -35,6 +35,13 @@ const OPENING_PAUSE: Duration = Duration::from_millis(25);
 /// Collections of a service, open or not.
 const MOST_COLLECTIONS: usize = 4096;
 
+/// What `default` keeps in memory of the files of its store.
+const OWN_CACHE: u64 = 64 << 20;
+/// The same of all others that may be open at once.
+const SHARED_CACHE: u64 = 192 << 20;
+/// And of each at least.
+const LEAST_CACHE: u64 = 2 << 20;
+
 /// One collection.
 pub(crate) struct Collection {
     pub(crate) name: String,
@@ -195,6 +202,9 @@ impl Collections {
             is_stopping: Arc::default(),
             changing: Arc::default(),
         });
+        if !settings.read_only {
+            remove::remove_left_overs(&settings.directory.join(COLLECTIONS))?;
+        }
         let mut wanted = settings.collections.clone();
         for name in existing(&settings.directory.join(COLLECTIONS))? {
             wanted.entry(name).or_default();
@@ -218,6 +228,13 @@ impl Collections {
 
     fn place(&self, name: &str) -> PathBuf {
         if name == DEFAULT { self.directory.clone() } else { self.directory.join(COLLECTIONS).join(name) }
+    }
+
+    /// How a collection is opened: all of them together keep so much of their files in memory.
+    fn options(&self, name: &str) -> OnlineOptions {
+        let others = self.most_open.load(Ordering::Relaxed).max(2) as u64 - 1;
+        let share = (SHARED_CACHE / others).clamp(LEAST_CACHE, OWN_CACHE);
+        OnlineOptions { cache_bytes: if name == DEFAULT { OWN_CACHE } else { share }, ..self.options }
     }
 
     fn state(&self, name: &str) -> Option<State> {
@@ -281,7 +298,7 @@ impl Collections {
             Online::create(&place, wanted.config()?)?;
         }
         self.make_room()?;
-        let online = self.replication.open(name, &place, self.options)?;
+        let online = self.replication.open(name, &place, self.options(name))?;
         wanted.check_met_by(online.config())?;
         let collection = Arc::new(Collection::new(name, place, online, self.replication.most_lag));
         self.set_state(name, State::Open(Arc::clone(&collection)));

@@ -8,10 +8,8 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
-use bytes::Bytes;
 use hyper::Request;
-use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::body::{Body as _, Incoming};
 use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -24,6 +22,7 @@ use tokio::time::{Instant, Sleep};
 use tokio_io_timeout::TimeoutStream;
 
 use crate::Service;
+use crate::body::HoldingBody;
 use crate::budget::{Slot, Slots};
 use crate::limits::Limits;
 
@@ -172,7 +171,7 @@ fn connection<S: AsyncRead + AsyncWrite + Send + 'static>(
                 return Ok(response);
             }
             // The client may send more of its request while it is answered.
-            Ok::<_, std::convert::Infallible>(response.map(|body| Body::new(PhasedBody { body, _phase: phase })))
+            Ok::<_, std::convert::Infallible>(response.map(|body| HoldingBody::wrap(body, phase)))
         }
     };
     http1::Builder::new()
@@ -256,31 +255,5 @@ impl<S: AsyncRead + AsyncWrite> AsyncWrite for HeadTimeout<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<std::io::Result<()>> {
         self.stream.as_mut().poll_shutdown(context)
-    }
-}
-
-/// A body during which the request is under way.
-struct PhasedBody {
-    body: Body,
-    _phase: RequestPhase,
-}
-
-impl hyper::body::Body for PhasedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }

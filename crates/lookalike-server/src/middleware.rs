@@ -14,20 +14,16 @@
 //! - `tower_http::validate_request` knows one secret rather than rights and collections, and does not compare it in constant
 //!   time: see `tokens.rs`.
 
-use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, Method, StatusCode, header};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use bytes::Bytes;
-use hyper::body::{Body as HttpBody, Frame, SizeHint};
+use hyper::body::Body as HttpBody;
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
@@ -35,6 +31,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use crate::Service;
 use crate::access_log::LoggedRequest;
 use crate::admission::admit;
+use crate::body::HoldingBody;
 use crate::listen::{Lane, Peer};
 use crate::log::LogFormat;
 use crate::problem::{Problem, ProblemKind, internal};
@@ -114,7 +111,7 @@ async fn guard(State(service): State<Arc<Service>>, mut request: Request, next: 
         return response;
     }
     // It is over when its last part is sent.
-    response.map(|body| Body::new(RecordedBody { body, _record: record }))
+    response.map(|body| HoldingBody::wrap(body, record))
 }
 
 /// A request, which is counted and logged when this is dropped.
@@ -167,32 +164,6 @@ impl Drop for RequestRecord {
     }
 }
 
-/// A body that goes on after the head of its response.
-struct RecordedBody {
-    body: Body,
-    _record: RequestRecord,
-}
-
-impl HttpBody for RecordedBody {
-    type Data = Bytes;
-    type Error = axum::Error;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
-        Pin::new(&mut self.body).poll_frame(context)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
-}
-
 /// Gives up on work that takes too long.
 async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, Problem> {
     let late =
@@ -202,6 +173,7 @@ async fn within<T>(limit: Duration, work: impl Future<Output = T>) -> Result<T, 
 
 #[cfg(test)]
 mod tests {
+    use axum::body::Body;
     use axum::routing::get;
     use http_body_util::BodyExt;
     use tower::ServiceExt;

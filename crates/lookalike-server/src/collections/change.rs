@@ -129,7 +129,7 @@ impl Collections {
         }
         let (collections, kept) = (Arc::clone(self), Arc::clone(collection));
         let begun = tokio::task::spawn_blocking(move || {
-            let rebuild = Rebuild::begin(online, config, collections.options)?;
+            let rebuild = Rebuild::begin(online, config, collections.options(&kept.name))?;
             collections.build_in_background(kept, rebuild, copied)
         });
         let begun = begun.await.map_err(|_| internal()).and_then(|begun| Ok(begun?));

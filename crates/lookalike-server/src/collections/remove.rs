@@ -68,6 +68,16 @@ impl Collections {
     }
 }
 
+/// Removes what was left of collections when a service ended in the midst of removing them.
+pub(super) fn remove_left_overs(all: &Path) -> Result<()> {
+    for entry in fs::read_dir(all).into_iter().flatten().flatten() {
+        if entry.file_name().to_string_lossy().starts_with(REMOVED) {
+            remove_all(&entry.path())?;
+        }
+    }
+    Ok(())
+}
+
 fn remove_all(directory: &Path) -> Result<()> {
     match fs::remove_dir_all(directory) {
         Err(cause) if cause.kind() != std::io::ErrorKind::NotFound => Err(Error::io(directory, "remove")(cause)),
