@@ -16,6 +16,8 @@ pub struct StageUse {
     pub stage: Stage,
     /// Wall-clock time.
     pub elapsed: Duration,
+    /// CPU time of all threads since the stage before, where the system reports it.
+    pub cpu_seconds: Option<f64>,
     /// Units of work: bytes for reading and verifying, pages for writing.
     pub units: u64,
 }
@@ -43,18 +45,23 @@ pub struct RunFacts<'a> {
 pub struct Resources {
     started: Instant,
     stages: Vec<StageUse>,
+    /// CPU time up to the last stage.
+    cpu_seconds: Option<f64>,
 }
 
 impl Resources {
     /// From now on.
     #[must_use]
     pub fn start() -> Resources {
-        Resources { started: Instant::now(), stages: Vec::new() }
+        Resources { started: Instant::now(), stages: Vec::new(), cpu_seconds: cpu_seconds() }
     }
 
     /// A stage is over.
     pub fn add(&mut self, stage: Stage, elapsed: Duration, units: u64) {
-        self.stages.push(StageUse { stage, elapsed, units });
+        let now = cpu_seconds();
+        let cpu_seconds = now.zip(self.cpu_seconds).map(|(now, before)| now - before);
+        self.cpu_seconds = now;
+        self.stages.push(StageUse { stage, elapsed, cpu_seconds, units });
     }
 
     /// Writes `run.json` into `directory`, and hands the stages on.
@@ -65,7 +72,10 @@ impl Resources {
         let stages: Vec<_> = self
             .stages
             .iter()
-            .map(|row| json!({"stage": row.stage.name(), "seconds": row.elapsed.as_secs_f64(), "units": row.units}))
+            .map(|row| {
+                let (seconds, cpu_seconds) = (row.elapsed.as_secs_f64(), row.cpu_seconds);
+                json!({"stage": row.stage.name(), "seconds": seconds, "cpu_seconds": cpu_seconds, "units": row.units})
+            })
             .collect();
         let run = json!({
             "lookalike": env!("CARGO_PKG_VERSION"),
