@@ -2,7 +2,9 @@
 #![allow(clippy::unwrap_used, clippy::print_stdout)] // in a test, failing is the point
 
 use lookalike_bench::labelled::{FramedDocs, install_guide, llvm_docs, same_core};
-use lookalike_bench::recognised::{SentPage, by_label, default_collection, in_frames, reuters, texts, texts_of};
+use lookalike_bench::recognised::{
+    FramedRecognised, SentPage, by_label, default_collection, in_frames, reuters, texts, texts_of,
+};
 
 /// Stories of the Reuters collection that are sent: finding exact similarities takes most of the time.
 const STORIES: usize = 8000;
@@ -49,9 +51,9 @@ fn pages_of_a_site_are_told_apart_once_its_frame_is_known() {
     let Some(docs) = FramedDocs::open().unwrap() else { return };
     // Four pages in each row are Chinese, which the gold standard cuts into words otherwise.
     for (with_urls, most_wrong) in [(true, 0.02), (false, 0.022)] {
-        let [near, wrong, similar, recognised] = in_frames(default_collection(), &docs, with_urls).unwrap();
-        println!("{wrong} of {near} wrong, {recognised} of {similar} recognised");
-        assert!(near > 100 && share((near, wrong)) <= most_wrong, "{wrong} of {near}");
-        assert!(share((similar, recognised)) >= 0.9, "{recognised} of {similar}");
+        let found = FramedRecognised::total(&in_frames(default_collection(), &docs, with_urls).unwrap());
+        println!("{found:?}");
+        assert!(found.near.0 > 100 && share(found.near) <= most_wrong, "{found:?}");
+        assert!(share(found.less_similar) >= 0.9, "{found:?}");
     }
 }
