@@ -35,7 +35,8 @@ pub fn words(text: &str) -> Vec<String> {
 }
 
 /// Whether a character is of a script that is written without spaces: Thai, Lao, Burmese, Khmer, Kana, Han.
-fn is_unspaced(c: char) -> bool {
+#[must_use]
+pub fn is_unspaced(c: char) -> bool {
     matches!(u32::from(c), 0xE00..=0xEFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3005..=0x3007 | 0x3040..=0x30FF
         | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x20000..=0x3FFFF)
 }

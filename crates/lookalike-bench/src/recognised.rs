@@ -15,7 +15,7 @@ use lookalike::unstable::{PageText, extract};
 use lookalike::{Body, Markup, Online, RawPage};
 
 use crate::labelled::{FramedDocs, Labelled, unpacked};
-use crate::oracle::words;
+use crate::oracle::{is_unspaced, words};
 
 /// A page that is sent.
 pub struct SentPage {
@@ -85,15 +85,27 @@ struct Before {
 }
 
 impl Before {
+    /// Runs of five words. A character of a script without spaces is half a word, as words of Japanese and Chinese have two
+    /// characters on average.
     fn runs(&mut self, text: &str) -> Vec<Vec<u32>> {
-        let numbers: Vec<u32> = words(text)
-            .into_iter()
-            .map(|word| {
-                let next = u32::try_from(self.words.len()).expect("few words");
-                *self.words.entry(word).or_insert(next)
-            })
-            .collect();
-        let mut runs: Vec<Vec<u32>> = numbers.windows(5).map(<[u32]>::to_vec).collect();
+        let mut numbers = Vec::new();
+        for word in words(text) {
+            let halves = if word.chars().all(is_unspaced) { 1 } else { 2 };
+            let next = u32::try_from(self.words.len()).expect("few words");
+            numbers.push((*self.words.entry(word).or_insert(next), halves));
+        }
+        let mut runs = Vec::new();
+        for start in 0..numbers.len() {
+            let (mut run, mut halves) = (Vec::with_capacity(5), 0);
+            for (number, more) in &numbers[start..] {
+                run.push(*number);
+                halves += more;
+                if halves >= 10 {
+                    runs.push(run);
+                    break;
+                }
+            }
+        }
         runs.sort_unstable();
         runs.dedup();
         runs

@@ -13,27 +13,27 @@ fn share((all, part): (u64, u64)) -> f64 {
     part as f64 / all.max(1) as f64
 }
 
-fn check(name: &str, pages: &[SentPage], most_wrong: f64) {
+fn check(name: &str, pages: &[SentPage], least_of_less_similar: f64) {
     let found = texts(default_collection(), pages).unwrap();
     println!("{name}: {found:?}");
     assert!(found.similar.0 > 20 && share(found.similar) >= 0.99, "{name}: {found:?}");
-    assert!(share(found.less_similar) >= 0.97, "{name}: {found:?}");
+    assert!(share(found.less_similar) >= least_of_less_similar, "{name}: {found:?}");
     assert!((share(found.copies) - 1.0).abs() < 1e-9, "{name}: {found:?}");
-    assert!(share(found.near) <= most_wrong, "{name}: {found:?}");
+    assert!(found.near.0 > 20 && share(found.near) <= 0.002, "{name}: {found:?}");
 }
 
 #[test]
 fn edited_texts_are_recognised() {
     if let Some(mut stories) = reuters().unwrap() {
         stories.truncate(STORIES);
-        check("reuters", &stories, 0.002);
+        check("reuters", &stories, 0.97);
     }
     if let Some(set) = llvm_docs().unwrap() {
-        check(set.name, &texts_of(&set.directory, |_| true).unwrap(), 0.002);
+        check(set.name, &texts_of(&set.directory, |_| true).unwrap(), 0.97);
     }
     if let Some(set) = install_guide().unwrap() {
-        // A third of it is Japanese, which the engine and what checks it do not cut into the same words.
-        check(set.name, &texts_of(&set.directory, |_| true).unwrap(), 0.01);
+        // A third of it is Japanese, which the engine cuts into words and what checks it into characters.
+        check(set.name, &texts_of(&set.directory, |_| true).unwrap(), 0.92);
     }
 }
 
