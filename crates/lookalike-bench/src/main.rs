@@ -77,7 +77,13 @@ enum Command {
         file: PathBuf,
     },
     /// What a service recognises of labelled pages that are sent to it one by one
-    Recognised,
+    Recognised {
+        /// A folder that `scripts/make-framed-docs` made [default: the labelled sets that are here]
+        directory: Option<PathBuf>,
+        /// List the pages that are wrong or missed
+        #[arg(long)]
+        mistakes: bool,
+    },
     /// The index of fingerprints: size, build, queries, batches, joins, skew; against FAISS
     Hamming(hamming::HammingArguments),
     /// An index of many rows, built in bounded memory and asked once
@@ -158,7 +164,10 @@ fn main() -> Result<()> {
         Command::Generate { output, documents } => generate(&output, documents),
         Command::Crawl { work } => crawl::run(&work),
         Command::CrawlRead { what, file } => crawl::read(what, &file),
-        Command::Recognised => recognised_tables::print(),
+        Command::Recognised { directory: None, mistakes } => recognised_tables::print(mistakes),
+        Command::Recognised { directory: Some(directory), mistakes } => {
+            recognised_tables::print_made(&directory, mistakes)
+        }
         Command::Hamming(arguments) => hamming::run(&arguments),
         Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
         Command::Evaluation { work } => evaluation::run(&work),

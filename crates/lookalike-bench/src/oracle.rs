@@ -17,10 +17,28 @@ pub struct OraclePair {
     pub similarity: f64,
 }
 
-/// Lower-case runs of letters and digits.
+/// Lower-case runs of letters and digits. Of scripts that are written without spaces every character is a word; a sentence
+/// would be one otherwise, and one changed character would change five runs of five sentences.
 #[must_use]
 pub fn words(text: &str) -> Vec<String> {
-    text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_lowercase).collect()
+    let mut words = Vec::new();
+    for run in text.split(|c: char| !c.is_alphanumeric()) {
+        let mut rest = run;
+        while let Some(first) = rest.chars().next() {
+            let length =
+                if is_unspaced(first) { first.len_utf8() } else { rest.find(is_unspaced).unwrap_or(rest.len()) };
+            words.push(rest[..length].to_lowercase());
+            rest = &rest[length..];
+        }
+    }
+    words
+}
+
+/// Whether a character is of a script that is written without spaces: Thai, Lao, Burmese, Khmer, Kana, Han.
+#[must_use]
+pub fn is_unspaced(c: char) -> bool {
+    matches!(u32::from(c), 0xE00..=0xEFF | 0x1000..=0x109F | 0x1780..=0x17FF | 0x3005..=0x3007 | 0x3040..=0x30FF
+        | 0x31F0..=0x31FF | 0x3400..=0x4DBF | 0x4E00..=0x9FFF | 0xF900..=0xFAFF | 0xFF66..=0xFF9F | 0x20000..=0x3FFFF)
 }
 
 /// All pairs of `texts` whose sets of word n-grams are at least `threshold` similar. Texts with
@@ -81,6 +99,16 @@ fn least_shared(size: usize, threshold: f64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_sentence_without_spaces_is_not_one_word() {
+        assert_eq!(
+            words("Debian GNU/Linux をインストール。"),
+            "debian gnu linux を イ ン ス ト ー ル".split(' ').collect::<Vec<_>>()
+        );
+        assert_eq!(words("第3章x2"), ["第", "3", "章", "x2"]);
+        assert_eq!(words("Über 한국어 안녕"), ["über", "한국어", "안녕"]);
+    }
 
     #[test]
     fn the_oracle_equals_plain_brute_force() {

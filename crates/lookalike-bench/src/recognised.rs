@@ -3,7 +3,7 @@
 //! In: pages in their order, each stored if it is new. Out: of those that have a near-duplicate among the stored ones, by a
 //! measure that shares no code with the engine, how many are recognised; and how many are recognised wrongly.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -15,7 +15,7 @@ use lookalike::unstable::{PageText, extract};
 use lookalike::{Body, Markup, Online, RawPage};
 
 use crate::labelled::{FramedDocs, Labelled, unpacked};
-use crate::oracle::words;
+use crate::oracle::{is_unspaced, words};
 
 /// A page that is sent.
 pub struct SentPage {
@@ -72,6 +72,8 @@ pub struct Recognised {
     pub near: (u64, u64),
     /// Copies, and those that were recognised.
     pub copies: (u64, u64),
+    /// What was wrong or missed.
+    pub mistakes: Vec<Mistake>,
 }
 
 /// Exact similarities of a text to those before it.
@@ -83,28 +85,40 @@ struct Before {
 }
 
 impl Before {
+    /// Runs of five words. A character of a script without spaces is half a word, as words of Japanese and Chinese have two
+    /// characters on average.
     fn runs(&mut self, text: &str) -> Vec<Vec<u32>> {
-        let numbers: Vec<u32> = words(text)
-            .into_iter()
-            .map(|word| {
-                let next = u32::try_from(self.words.len()).expect("few words");
-                *self.words.entry(word).or_insert(next)
-            })
-            .collect();
-        let mut runs: Vec<Vec<u32>> = numbers.windows(5).map(<[u32]>::to_vec).collect();
+        let mut numbers = Vec::new();
+        for word in words(text) {
+            let halves = if word.chars().all(is_unspaced) { 1 } else { 2 };
+            let next = u32::try_from(self.words.len()).expect("few words");
+            numbers.push((*self.words.entry(word).or_insert(next), halves));
+        }
+        let mut runs = Vec::new();
+        for start in 0..numbers.len() {
+            let (mut run, mut halves) = (Vec::with_capacity(5), 0);
+            for (number, more) in &numbers[start..] {
+                run.push(*number);
+                halves += more;
+                if halves >= 10 {
+                    runs.push(run);
+                    break;
+                }
+            }
+        }
         runs.sort_unstable();
         runs.dedup();
         runs
     }
 
-    /// The largest similarity to what was stored.
-    fn largest(&self, runs: &[Vec<u32>]) -> f64 {
+    /// The largest similarity to what was stored, and which of that it is.
+    fn largest(&self, runs: &[Vec<u32>]) -> (f64, usize) {
         let mut shared: HashMap<usize, usize> = HashMap::new();
         for run in runs {
             self.by_run.get(run).into_iter().flatten().for_each(|&page| *shared.entry(page).or_default() += 1);
         }
-        let similarity = |(page, both): (usize, usize)| both as f64 / (runs.len() + self.sizes[page] - both) as f64;
-        shared.into_iter().map(similarity).fold(0.0, f64::max)
+        let similarity = |(page, both)| (both as f64 / (runs.len() + self.sizes[page] - both) as f64, page);
+        shared.into_iter().map(similarity).max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))).unwrap_or_default()
     }
 
     fn store(&mut self, runs: Vec<Vec<u32>>) {
@@ -120,10 +134,13 @@ impl Before {
 /// When the collection fails.
 pub fn texts(config: IndexConfig, pages: &[SentPage]) -> Result<Recognised> {
     let (mut found, mut before) = (Recognised::default(), Before::default());
+    let mut stored: Vec<usize> = Vec::new();
     send_one_by_one(config, pages, |number, outcome| {
         let runs = before.runs(&String::from_utf8_lossy(&pages[number].body));
-        let largest = before.largest(&runs);
-        let is_recognised = u64::from(outcome.verdict != PageVerdict::New);
+        let (largest, most_similar) = before.largest(&runs);
+        let is_new = outcome.verdict == PageVerdict::New;
+        let other = stored.get(most_similar).map_or("", |&other| &pages[other].id);
+        let mut is_mistake = false;
         // Shorter ones are compared as copies only.
         if outcome.tokens >= 8 && !runs.is_empty() {
             let counted = match largest {
@@ -133,14 +150,18 @@ pub fn texts(config: IndexConfig, pages: &[SentPage]) -> Result<Recognised> {
                 _ => None,
             };
             if let Some(counted) = counted {
-                *counted = (counted.0 + 1, counted.1 + is_recognised);
+                *counted = (counted.0 + 1, counted.1 + u64::from(!is_new));
+                is_mistake = is_new;
             }
         }
         if outcome.verdict == PageVerdict::Near {
             found.near = (found.near.0 + 1, found.near.1 + u64::from(largest < 0.5));
+            is_mistake |= largest < 0.5;
         }
+        found.mistakes.extend(is_mistake.then(|| Mistake::new(&pages[number].id, other, largest, outcome)));
         if outcome.stored {
             before.store(runs);
+            stored.push(number);
         }
         Ok(())
     })?;
@@ -175,13 +196,73 @@ pub fn by_label(config: IndexConfig, set: &Labelled) -> Result<[u64; 4]> {
     Ok(counts)
 }
 
-/// Of pages in frames that are called near, from the hundredth page of each site on: how many there are, and of how many the
-/// main elements have a similarity below 0.5. Then pages with a stored page of similarity 0.7 or more, and those of them that
-/// were recognised.
+/// What is recognised of the pages of a site, after those that its frame is learnt from.
+#[derive(Debug, Clone, Default)]
+pub struct FramedRecognised {
+    /// Pages that were sent, the first ones included.
+    pub pages: u64,
+    /// Pages that were called near, and those of them whose main elements have a similarity below 0.5.
+    pub near: (u64, u64),
+    /// Pages with a stored page of similarity 0.8 or more, and those of them that were recognised.
+    pub similar: (u64, u64),
+    /// The same from 0.7 on.
+    pub less_similar: (u64, u64),
+    /// What was wrong or missed.
+    pub mistakes: Vec<Mistake>,
+}
+
+/// A page that was called near by mistake, or new.
+#[derive(Debug, Clone)]
+pub struct Mistake {
+    /// The page.
+    pub id: String,
+    /// The page that it was called near to, or the most similar one of the stored ones.
+    pub other: String,
+    /// The similarity of their main elements.
+    pub similarity: f64,
+    /// What the collection has for its similarity and the threshold, if it has compared them.
+    pub compared: Option<(f64, f64)>,
+    /// Whether it was called near.
+    pub is_near: bool,
+}
+
+impl Mistake {
+    fn new(id: &str, other: &str, similarity: f64, outcome: &CheckOutcome) -> Mistake {
+        let compared = outcome.of.iter().chain(&outcome.rejected).find(|compared| compared.id == other);
+        let compared = compared.map(|compared| (compared.similarity.unwrap_or_default(), compared.threshold));
+        let is_near = outcome.verdict != PageVerdict::New;
+        Mistake { id: id.to_owned(), other: other.to_owned(), similarity, compared, is_near }
+    }
+}
+
+impl FramedRecognised {
+    fn add(&mut self, other: &FramedRecognised) {
+        let sum = |left: &mut (u64, u64), right: (u64, u64)| *left = (left.0 + right.0, left.1 + right.1);
+        self.pages += other.pages;
+        sum(&mut self.near, other.near);
+        sum(&mut self.similar, other.similar);
+        sum(&mut self.less_similar, other.less_similar);
+        self.mistakes.extend_from_slice(&other.mistakes);
+    }
+
+    /// All sites together.
+    #[must_use]
+    pub fn total(sites: &BTreeMap<String, FramedRecognised>) -> FramedRecognised {
+        let mut total = FramedRecognised::default();
+        sites.values().for_each(|site| total.add(site));
+        total
+    }
+}
+
+/// What is recognised of pages in frames, from the hundredth page of each site on.
 ///
 /// # Errors
 /// When the collection fails.
-pub fn in_frames(config: IndexConfig, docs: &FramedDocs, with_urls: bool) -> Result<[u64; 4]> {
+pub fn in_frames(
+    config: IndexConfig,
+    docs: &FramedDocs,
+    with_urls: bool,
+) -> Result<BTreeMap<String, FramedRecognised>> {
     const KNOWN_FROM: u64 = 100;
     let mut pages = pages_of(&docs.directory, |_| true)?;
     if with_urls {
@@ -190,29 +271,38 @@ pub fn in_frames(config: IndexConfig, docs: &FramedDocs, with_urls: bool) -> Res
             page.url = Some(format!("http://{site}.example/{rest}"));
         }
     }
-    let mut of_site: HashMap<String, u64> = HashMap::new();
+    let mut sites: BTreeMap<String, FramedRecognised> = BTreeMap::new();
     let mut stored: Vec<usize> = Vec::new();
-    let mut counts = [0; 4];
     send_one_by_one(config, &pages, |number, outcome| {
         let id = &pages[number].id;
         let site = id.split_once('/').map_or("", |(site, _)| site);
-        let before = of_site.entry(site.to_owned()).or_default();
-        *before += 1;
-        if *before > KNOWN_FROM {
+        let found = sites.entry(site.to_owned()).or_default();
+        found.pages += 1;
+        if found.pages > KNOWN_FROM {
+            let is_new = outcome.verdict == PageVerdict::New;
             if outcome.verdict == PageVerdict::Near {
-                counts[0] += 1;
-                counts[1] += u64::from(docs.similarity(id, &outcome.of[0].id) < 0.5);
+                let similarity = docs.similarity(id, &outcome.of[0].id);
+                found.near = (found.near.0 + 1, found.near.1 + u64::from(similarity < 0.5));
+                found
+                    .mistakes
+                    .extend((similarity < 0.5).then(|| Mistake::new(id, &outcome.of[0].id, similarity, outcome)));
             }
-            let is_similar = stored.iter().any(|&other| docs.similarity(id, &pages[other].id) >= 0.7);
-            counts[2] += u64::from(is_similar);
-            counts[3] += u64::from(is_similar && outcome.verdict != PageVerdict::New);
+            let similarities = stored.iter().map(|&other| (docs.similarity(id, &pages[other].id), other));
+            let (largest, other) = similarities.max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default();
+            for (least, counted) in [(0.8, &mut found.similar), (0.7, &mut found.less_similar)] {
+                if largest >= least {
+                    *counted = (counted.0 + 1, counted.1 + u64::from(!is_new));
+                }
+            }
+            let is_missed = is_new && largest >= 0.7;
+            found.mistakes.extend(is_missed.then(|| Mistake::new(id, &pages[other].id, largest, outcome)));
         }
         if outcome.stored {
             stored.push(number);
         }
         Ok(())
     })?;
-    Ok(counts)
+    Ok(sites)
 }
 
 /// The pages of a folder, by their paths.

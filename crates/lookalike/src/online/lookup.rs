@@ -6,6 +6,7 @@ use crate::error::Result;
 use crate::index::{FoundEntry, Id, IndexReader, QueryResult, Record, RowMatch};
 use crate::online::incoming::{IncomingPage, Worker, now};
 use crate::online::sequencer::PendingGroup;
+use crate::online::sites::NAMELESS;
 use crate::online::{CheckOutcome, ComparedCandidate, ServedIndex};
 use crate::plan::decision::{Evidence, SHORT_STORY_WORDS};
 use crate::sketch::min_bytes::{MinBytes, similarity};
@@ -31,6 +32,10 @@ const LIKE_MARKUP: f64 = 0.3;
 /// Words below which a story needs a higher similarity to another one of its site; more than in `dedup`, where what was
 /// dropped is looked through.
 const SHORT_ON_SITE: u32 = 200;
+
+/// Words below which a story of a site needs the similarity of plain texts: a single word that differs changes a third of its
+/// runs, and may be all that it says, as in "No usage of CLASS".
+const TINY_ON_SITE: u32 = 32;
 
 /// How much more is asked of stories of different sites than `dedup` asks, where a group is looked through and its kept page
 /// stays; here a page that is called near is gone at once. Not where a frame is still unknown: a part of it counts there.
@@ -200,13 +205,15 @@ impl ServedIndex {
             have_sites: page.site != 0 && record.site != 0,
             is_short: false,
         };
-        evidence.is_short = is_short(page.tokens.min(record.tokens), &evidence);
-        let needed = |evidence: &Evidence, are_stories: bool| {
-            let same_site = evidence.have_sites.then_some(evidence.same_site);
+        let words = page.tokens.min(record.tokens);
+        evidence.is_short = is_short(words, &evidence);
+        let needed = |evidence: &Evidence, are_stories: bool, words: u32| {
+            let is_tiny = evidence.same_site && words < TINY_ON_SITE;
+            let same_site = (evidence.have_sites && !is_tiny).then_some(evidence.same_site);
             let least = self.decision.story_threshold(same_site, evidence.is_short);
             if are_stories && same_site == Some(false) { least * MORE_BETWEEN_SITES } else { least }
         };
-        compared.threshold = needed(&evidence, evidence.have_sites);
+        compared.threshold = needed(&evidence, evidence.have_sites, words);
         if is_exact {
             return Ok((true, compared));
         }
@@ -226,16 +233,18 @@ impl ServedIndex {
             evidence.same_site = page.site == text.site;
             evidence.have_sites = page.site != 0 && text.site != 0;
             if let Some((left, right)) = asked.page.markup.as_ref().zip(text.markup.as_ref()) {
-                let is_like = markup_similarity(left, right) >= LIKE_MARKUP;
-                // Pages with like markup may share a frame, whatever their hosts. Those with other markup do not, even if
-                // nothing is known of their frames yet.
+                let same_host = page.host == record.host && page.host != Some(NAMELESS);
+                let is_like = same_host || markup_similarity(left, right) >= LIKE_MARKUP;
+                // Pages of one host may share a frame, whatever their markup, and so may pages with like markup, whatever
+                // their hosts. Others do not, even if nothing is known of their frames yet.
                 evidence.same_site = is_like || evidence.have_sites && evidence.same_site;
                 evidence.have_sites |= !is_like;
             }
-            evidence.is_short = is_short(page.tokens.min(text.tokens), &evidence);
+            let words = page.tokens.min(text.tokens);
+            evidence.is_short = is_short(words, &evidence);
             compared.similarity = Some(evidence.similarity);
             compared.is_estimated = false;
-            compared.threshold = needed(&evidence, page.site != 0 && text.site != 0);
+            compared.threshold = needed(&evidence, page.site != 0 && text.site != 0, words);
         }
         Ok((self.decision.reaches(evidence.similarity, compared.threshold), compared))
     }

@@ -28,7 +28,7 @@ const HOST_PAGES: usize = 192;
 /// The same of all pages without a host, which may be of many sites.
 const NAMELESS_PAGES: usize = 2048;
 /// What stands for the host of pages without one.
-const NAMELESS: u64 = 0;
+pub(super) const NAMELESS: u64 = 0;
 /// Pages of which nothing is known that make learning due, at first; more where the sample is large.
 const FIRST_UNKNOWN: usize = 8;
 /// As a share of the sample.
