@@ -4,6 +4,7 @@ use std::hint::black_box;
 use std::io::{self, Write};
 use std::time::Instant;
 
+use anyhow::{Result, bail};
 use lookalike::unstable::kernel::{
     LANES, Mixer, Packed, VectorUnit, byte_classes_on, majority_on, min_values_on, near_packed_on, near_pairs_on,
 };
@@ -36,16 +37,37 @@ struct Inputs {
 /// One kernel: what it is called, how many items a call is about, and the call.
 type Job<'a> = (&'static str, usize, Box<dyn FnMut(VectorUnit) + 'a>);
 
+impl Inputs {
+    fn new() -> Inputs {
+        let words: Vec<u64> =
+            (0..u64::from(NUMBERS)).map(|n| MIXER.mix(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
+        let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        Inputs {
+            halves: bytes.as_chunks::<4>().0.iter().map(|&half| u32::from_le_bytes(half)).collect(),
+            text: bytes.as_chunks::<LANES>().0.to_vec(),
+            packed: bytes,
+            words,
+        }
+    }
+}
+
+/// Calls one kernel so often, on the vector unit of this name; ends the program with 3 if this machine has none.
+pub(crate) fn repeat(number: usize, unit: &str, calls: usize) -> Result<()> {
+    let inputs = Inputs::new();
+    let Some((name, _, mut call)) = jobs(&inputs).into_iter().nth(number) else {
+        bail!("there is no kernel {number}");
+    };
+    let Some(unit) = VectorUnit::available().find(|available| available.to_string() == unit) else {
+        std::process::exit(3);
+    };
+    (0..calls).for_each(|_| call(unit));
+    writeln!(io::stdout(), "{name}")?;
+    Ok(())
+}
+
 /// Prints a table: nanoseconds per item.
 pub(crate) fn run() -> io::Result<()> {
-    let words: Vec<u64> = (0..u64::from(NUMBERS)).map(|n| MIXER.mix(n.wrapping_mul(0x9e37_79b9_7f4a_7c15))).collect();
-    let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let inputs = Inputs {
-        halves: bytes.as_chunks::<4>().0.iter().map(|&half| u32::from_le_bytes(half)).collect(),
-        text: bytes.as_chunks::<LANES>().0.to_vec(),
-        packed: bytes,
-        words,
-    };
+    let inputs = Inputs::new();
     let mut jobs = jobs(&inputs);
     let units: Vec<VectorUnit> = VectorUnit::available().collect();
 

@@ -128,7 +128,17 @@ enum Command {
     /// What confirms that pages with near fingerprints are near-duplicates, on labelled data
     Confirm,
     /// The kernels on every vector unit of this machine
-    Kernels,
+    Kernels {
+        /// One of them, by its number, so often, and nothing is printed: for counting instructions
+        #[arg(long, requires = "unit")]
+        only: Option<usize>,
+        /// On this vector unit; ends with 3 if there is none
+        #[arg(long)]
+        unit: Option<String>,
+        /// How often
+        #[arg(long, default_value_t = 200)]
+        calls: usize,
+    },
     /// Every method and option on labelled data, as tables
     Labelled,
     /// Whole pages, their cores and their main contents on labelled data
@@ -178,7 +188,8 @@ fn main() -> Result<()> {
         Command::Bloom => bloom::run(),
         Command::View(arguments) => view::run(&arguments),
         Command::Confirm => confirm::run(),
-        Command::Kernels => Ok(kernels::run()?),
+        Command::Kernels { only: Some(number), unit: Some(unit), calls } => kernels::repeat(number, &unit, calls),
+        Command::Kernels { .. } => Ok(kernels::run()?),
         Command::Labelled => labelled_tables::run(),
         Command::Scopes => labelled_tables::scopes(),
         Command::Frames => labelled_tables::frames(),

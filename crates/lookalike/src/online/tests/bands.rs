@@ -261,3 +261,50 @@ fn a_backup_that_was_damaged_is_not_restored() {
     std::fs::remove_file(copy.join("backup.json")).unwrap();
     assert!(Backup::restore(&copy, &root.path().join("other"), false).is_err());
 }
+
+#[test]
+fn pages_of_one_host_may_share_a_frame_whatever_their_markup() {
+    let directory = tempfile::tempdir().unwrap();
+    let online = online_as(directory.path(), &banded());
+    // More than half of the runs of two pages are the same.
+    let page = |number: u64| [words(1, 100), words(100 + number, 35)].concat().join(" ");
+    let plain = |text: &str| format!("<html><body><article><h2>One</h2><p>{text}</p></article></body></html>");
+    let table = |text: &str| {
+        let rows = text.split(' ').collect::<Vec<_>>().chunks(45).map(|row| row.join(" ")).collect::<Vec<_>>();
+        let row = |row: &String| format!("<tr class=r><td><span class=x>{row}</span></td></tr>");
+        let rows: String = rows.iter().map(row).collect();
+        format!("<html><body><div id=a class=b><table class=t><tbody>{rows}</tbody></table></div></body></html>")
+    };
+    let first = put_html(&online, "a", Some("http://roses.example/a"), &plain(&page(1)));
+    assert_eq!(first.verdict, PageVerdict::New);
+    let same_host = put_html(&online, "b", Some("http://roses.example/b"), &table(&page(2)));
+    assert_eq!(same_host.verdict, PageVerdict::New, "{same_host:?}");
+    let other_host = put_html(&online, "c", Some("http://tulips.example/c"), &table(&page(3)));
+    assert_eq!(other_host.verdict, PageVerdict::Near, "a story in another frame: {other_host:?}");
+}
+
+#[test]
+fn stubs_of_one_site_need_what_texts_need() {
+    let directory = tempfile::tempdir().unwrap();
+    let online = online_as(directory.path(), &banded());
+    let menu = words(7, 60).join(" ");
+    let url = |name: &str| format!("http://roses.example/{name}");
+    for number in 0..60 {
+        let id = number.to_string();
+        put_html(&online, &id, Some(&url(&id)), &html(&id, &menu, &words(100 + number, 80).join(" ")));
+    }
+    for (length, verdict) in [(24, PageVerdict::New), (44, PageVerdict::Near)] {
+        // In the midst one word differs: of 20 runs five, of 40 ten.
+        let mut story = words(900 + length, length);
+        let middle = usize::try_from(length).unwrap() / 2;
+        let (one, other) = (format!("stub-{length}"), format!("other-{length}"));
+        let first = put_html(&online, &one, Some(&url(&one)), &html(&one, &menu, &story.join(" ")));
+        assert_eq!((first.verdict, first.has_story), (PageVerdict::New, true));
+        story[middle] = "elsewhere".to_owned();
+        if length > 40 {
+            story[middle + 10] = "another".to_owned();
+        }
+        let second = put_html(&online, &other, Some(&url(&other)), &html(&other, &menu, &story.join(" ")));
+        assert_eq!(second.verdict, verdict, "{second:?}");
+    }
+}
