@@ -43,6 +43,7 @@ macro_rules! for_both_kinds {
 }
 
 mod bands;
+mod crowd;
 
 for_both_kinds! {
     new_near_exact_short_and_empty,
