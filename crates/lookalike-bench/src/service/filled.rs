@@ -58,30 +58,24 @@ pub(super) fn filled(root: &Path, method: Method, rows: u64, pages: &Pages) -> R
         return Ok((directory, None));
     }
     // Half a collection must not be taken for a whole one.
-    let aside = root.join("filling");
-    remove(&aside)?;
+    let aside = root.join(format!("{}-{rows}-filling", method.name()));
     let (start, cpu) = (Instant::now(), cpu_seconds().context("CPU time")?);
-    match method {
+    let added = match method {
         Method::Minhash => fill_with_texts(&aside, rows, pages)?,
         Method::Simhash => fill_with_fingerprints(&aside, rows)?,
-    }
+    };
     fs::rename(&aside, &directory)?;
     let (seconds, cpu) = (start.elapsed().as_secs_f64(), cpu_seconds().context("CPU time")? - cpu);
-    let bytes = bytes_of(&directory)? as f64;
-    Ok((
-        directory,
-        Some(format!(
-            "{}: filled in {seconds:.0} s, {:.0} rows per second, {:.1} µs of CPU and {:.0} bytes of disk each",
-            method.name(),
-            rows as f64 / seconds,
-            cpu * 1e6 / rows as f64,
-            bytes / rows as f64
-        )),
-    ))
+    let (rate, each) = (added as f64 / seconds, cpu * 1e6 / added as f64);
+    let how = format!(
+        "{}: {added} rows stored in {seconds:.0} s, {rate:.0} per second, {each:.1} µs of CPU each",
+        method.name()
+    );
+    Ok((directory, Some(how)))
 }
 
-/// Random fingerprints: nothing else is stored of a row.
-fn fill_with_fingerprints(directory: &Path, rows: u64) -> Result<()> {
+/// Random fingerprints: nothing else is stored of a row. Returns how many were added.
+fn fill_with_fingerprints(directory: &Path, rows: u64) -> Result<u64> {
     let index = Index::create(directory, Method::Simhash.config(), 4 << 30, true)?;
     let mut bulk = index.bulk_insert()?;
     let mut random = Random(3);
@@ -89,14 +83,18 @@ fn fill_with_fingerprints(directory: &Path, rows: u64) -> Result<()> {
         bulk.push(random.number(), &Id::from(format!("r{row}").as_str()))?;
     }
     bulk.finish()?;
-    Ok(())
+    Ok(rows)
 }
 
-/// Short texts, stored durably, whatever is stored already.
-fn fill_with_texts(directory: &Path, rows: u64, pages: &Pages) -> Result<()> {
-    Online::create(directory, Method::Minhash.config())?;
+/// Short texts, stored durably, whatever is stored already. Returns how many were added.
+fn fill_with_texts(directory: &Path, rows: u64, pages: &Pages) -> Result<u64> {
+    if !directory.join("manifest.json").exists() {
+        Online::create(directory, Method::Minhash.config())?;
+    }
     let online = Online::open(directory, OnlineOptions::default())?;
-    let next = AtomicU64::new(0);
+    // What was filled before an interruption stays; what follows are other texts.
+    let before = online.stats().pages;
+    let next = AtomicU64::new(before);
     let fill = |seed: u64| -> Result<()> {
         let mut text = pages.texts(seed);
         let (sender, stored) = mpsc::channel();
@@ -120,11 +118,12 @@ fn fill_with_texts(directory: &Path, rows: u64, pages: &Pages) -> Result<()> {
         }
     };
     std::thread::scope(|scope| {
-        let threads: Vec<_> = (0..FILLING_THREADS).map(|seed| scope.spawn(move || fill(seed))).collect();
+        let threads: Vec<_> =
+            (0..FILLING_THREADS).map(|thread| scope.spawn(move || fill(before << 8 | thread))).collect();
         threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread that fills panicked"))?)
     })?;
     online.close()?;
-    Ok(())
+    Ok(rows.saturating_sub(before))
 }
 
 /// Copies a collection; whoever serves one has it for himself. What never changes is linked, so that many of them take
