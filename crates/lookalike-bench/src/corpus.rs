@@ -5,6 +5,7 @@
 //! varies from one changed word to a rewritten half.
 
 use std::io::{self, Write};
+use std::sync::Arc;
 
 /// What to generate.
 #[derive(Debug, Clone, Copy)]
@@ -98,7 +99,7 @@ impl Vocabulary {
 
 /// Documents as word numbers, with the numbers of those they were copied from.
 pub struct Corpus {
-    vocabulary: Vocabulary,
+    vocabulary: Arc<Vocabulary>,
     random: Random,
     plan: CorpusPlan,
     /// Originals that can still be copied: a ring, so that memory stays bounded.
@@ -113,8 +114,15 @@ impl Corpus {
     #[must_use]
     pub fn new(plan: CorpusPlan) -> Corpus {
         let mut random = Random(plan.seed);
-        let vocabulary = Vocabulary::new(&mut random);
+        let vocabulary = Arc::new(Vocabulary::new(&mut random));
         Corpus { vocabulary, random, plan, recent: Vec::new(), made: 0 }
+    }
+
+    /// Other documents of the same words.
+    #[must_use]
+    pub fn of_same_words(&self, plan: CorpusPlan) -> Corpus {
+        let vocabulary = Arc::clone(&self.vocabulary);
+        Corpus { vocabulary, random: Random(plan.seed), plan, recent: Vec::new(), made: 0 }
     }
 
     fn next_document(&mut self) -> Vec<u32> {
@@ -154,6 +162,13 @@ impl Corpus {
             words.truncate(words.len() - cut);
         }
         words
+    }
+
+    /// The next document.
+    pub fn next_text(&mut self) -> String {
+        let (words, mut text) = (self.next_document(), String::new());
+        self.text(&words, &mut text);
+        text
     }
 
     /// The next document as text: sentences and paragraphs.

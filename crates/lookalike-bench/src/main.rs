@@ -162,8 +162,11 @@ enum Command {
     /// A server that only parses, for `service`
     #[command(hide = true)]
     ServiceParser {
-        /// The index that is asked
-        index: Option<PathBuf>,
+        /// What the pages of the collection are found by
+        #[arg(long)]
+        method: service::Method,
+        /// The collection that is asked
+        directory: Option<PathBuf>,
     },
     /// Sketching alone, one thread, as a multiple of mixing each token's hash once more
     Sketching,
@@ -197,7 +200,7 @@ fn main() -> Result<()> {
         Command::Made { directory } => labelled_tables::made(&directory),
         Command::Languages { directory } => languages::run(&directory),
         Command::Service(arguments) => service::run(&arguments),
-        Command::ServiceParser { index } => service::parser(index),
+        Command::ServiceParser { method, directory } => service::parser(directory, method),
         Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
         Command::PeersGaoya { corpus, count } => gaoya_peer::run(&corpus, &count),

@@ -46,6 +46,8 @@ const MOST_STARTED: usize = 256;
 const CROWDED: u64 = 4096;
 /// How long they pause.
 const PAUSE: Duration = Duration::from_millis(5);
+/// How long a batch works on its pages before others have their turn: about as long as a single request takes.
+const SLICE: Duration = Duration::from_micros(200);
 
 /// A problem with one page of a batch
 #[derive(Serialize, ToSchema)]
@@ -213,7 +215,13 @@ async fn read_items(
     started: mpsc::Sender<StartedItem>,
 ) {
     let limits = batch.limits;
+    let mut turn = Instant::now();
     for number in 0.. {
+        if turn.elapsed() >= SLICE {
+            // Pages that are there already would keep a thread busy for milliseconds, while single requests wait.
+            tokio::task::yield_now().await;
+            turn = Instant::now();
+        }
         let next = tokio::time::timeout(batch.time_left(), items.next()).await.unwrap_or_else(|_| Err(batch.over()));
         let next = match next {
             Ok(Some(_)) if number == limits.batch_lines => {

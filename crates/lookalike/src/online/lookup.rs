@@ -134,9 +134,9 @@ impl ServedIndex {
     ) -> Result<()> {
         let state = self.index.state();
         let mut numbers = Vec::new();
-        for &key in &incoming.keys {
-            state.pages_with(key, since, MOST_OF_KEY, &mut numbers)?;
-            numbers.extend(pending.keys.get(&key).into_iter().flatten());
+        state.pages_with(&incoming.keys, since, MOST_OF_KEY, &mut numbers)?;
+        for key in &incoming.keys {
+            numbers.extend(pending.keys.get(key).into_iter().flatten());
         }
         numbers.retain(|&number| number > since);
         numbers.sort_unstable();

@@ -44,6 +44,7 @@ macro_rules! for_both_kinds {
 
 mod bands;
 mod rebuild;
+mod crowd;
 
 for_both_kinds! {
     new_near_exact_short_and_empty,

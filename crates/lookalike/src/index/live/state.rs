@@ -119,16 +119,16 @@ impl IndexState {
         IndexState { bands, frozen, ..self.clone() }
     }
 
-    /// The numbers of pages with a band key, at most `most` of each part, among those after `since`.
-    pub(crate) fn pages_with(&self, key: u64, since: u32, most: usize, numbers: &mut Vec<u32>) -> Result<()> {
-        self.band_memory.find(key, most, numbers);
+    /// The numbers of pages with any of some band keys, at most `most` of each key and part, among those after `since`.
+    pub(crate) fn pages_with(&self, keys: &[u64], since: u32, most: usize, numbers: &mut Vec<u32>) -> Result<()> {
+        self.band_memory.find(keys, most, numbers);
         for frozen in self.frozen.iter().rev().filter(|frozen| frozen.last > u64::from(since)) {
-            frozen.memory.find(key, most, numbers);
+            frozen.memory.find(keys, most, numbers);
         }
         // Changes after that one may be in a file by now.
         if since == 0 || self.store.covered() > u64::from(since) {
             for table in self.bands.iter().rev() {
-                table.find(key, most, numbers)?;
+                table.find(keys, most, numbers)?;
             }
         }
         Ok(())
