@@ -1,6 +1,7 @@
 //! Benchmarks, each one command: `cargo run --release -p lookalike-bench -- peers`.
 
 mod bloom;
+mod budget;
 mod confirm;
 mod crawl;
 mod evaluation;
@@ -53,6 +54,15 @@ enum Command {
         /// Leave the peers out
         #[arg(long)]
         alone: bool,
+    },
+    /// Where the CPU time of the main job goes, beside floors that are measured in the same run
+    Budget {
+        /// Documents in the generated file
+        #[arg(long, default_value_t = 100_000)]
+        documents: usize,
+        /// Where the corpus and the results go
+        #[arg(long, default_value = "target/bench")]
+        work: PathBuf,
     },
     /// The job of `peers` with gaoya
     #[command(hide = true)]
@@ -203,6 +213,7 @@ fn main() -> Result<()> {
         Command::ServiceParser { method, directory } => service::parser(directory, method),
         Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
+        Command::Budget { documents, work } => budget::run(documents, &work),
         Command::PeersGaoya { corpus, count } => gaoya_peer::run(&corpus, &count),
     }
 }

@@ -179,7 +179,7 @@ impl Server {
         clients: usize,
         load: impl FnOnce() -> Result<Load>,
     ) -> Result<(Load, f64)> {
-        let batches: Vec<Vec<u8>> = lines.chunks_exact(BATCH_LINES).map(|lines| joined(lines)).collect();
+        let batches: Vec<Vec<u8>> = lines.chunks_exact(BATCH_LINES).map(joined).collect();
         let (is_over, next) = (AtomicBool::new(false), AtomicUsize::new(0));
         let store = || -> Result<usize> {
             let stream = TcpStream::connect(&self.address)?;

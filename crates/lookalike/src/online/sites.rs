@@ -168,7 +168,7 @@ impl ServedIndex {
         // Whoever comes while it is learnt goes on with what is known.
         let Ok(_learning) = host.learning.try_lock() else { return Ok(()) };
         let (frames, lines) = self.learn(number)?;
-        let version = xxhash_rust::xxh3::xxh3_64(&lines);
+        let version = frames.decisive_hash();
         let stored = {
             let mut sample = lock(&host.sample);
             (sample.since, sample.unknown) = (0, 0);

@@ -43,8 +43,8 @@ macro_rules! for_both_kinds {
 }
 
 mod bands;
-mod rebuild;
 mod crowd;
+mod rebuild;
 
 for_both_kinds! {
     new_near_exact_short_and_empty,

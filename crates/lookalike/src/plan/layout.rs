@@ -74,23 +74,17 @@ pub fn choose(threshold: f64, recall: f64) -> Layout {
 }
 
 fn search(threshold: f64, recall: f64) -> Layout {
-    let all = (1..=MOST_FUNCTIONS)
-        .flat_map(|rows| (1..=MOST_FUNCTIONS / rows).map(move |bands| Layout::new(Bands { bands, rows }, threshold)));
-    let mut best: Option<Layout> = None;
-    for layout in all {
-        let better = best.is_none_or(|best| {
-            let (reaches, best_reaches) = (layout.recall_at_threshold >= recall, best.recall_at_threshold >= recall);
-            match (reaches, best_reaches) {
-                (true, true) => layout.cost() < best.cost(),
-                (false, false) => layout.recall_at_threshold > best.recall_at_threshold,
-                _ => reaches,
-            }
-        });
-        if better {
-            best = Some(layout);
-        }
-    }
-    best.unwrap_or_else(|| Layout::new(Bands { bands: MOST_FUNCTIONS, rows: 1 }, threshold))
+    let with_rows = |rows: usize| (1..=MOST_FUNCTIONS / rows).map(move |bands| Bands { bands, rows });
+    let recall_of = |bands: &Bands| bands.probability(threshold, 1);
+    // Of bands of the same length, more of them cost more, and find more false candidates.
+    let enough = (1..=MOST_FUNCTIONS).filter_map(|rows| with_rows(rows).find(|bands| recall_of(bands) >= recall));
+    let cheapest = enough.map(|bands| Layout::new(bands, threshold)).min_by(|a, b| a.cost().total_cmp(&b.cost()));
+    cheapest.unwrap_or_else(|| {
+        // The first of those that find most.
+        let all = (1..=MOST_FUNCTIONS).rev().flat_map(|rows| with_rows(rows).rev());
+        let best = all.max_by(|a, b| recall_of(a).total_cmp(&recall_of(b)));
+        Layout::new(best.unwrap_or(Bands { bands: MOST_FUNCTIONS, rows: 1 }), threshold)
+    })
 }
 
 #[cfg(test)]
@@ -101,6 +95,23 @@ mod tests {
     fn the_default_is_one_of_the_known_layouts() {
         let chosen = choose(0.7, 0.99);
         assert_eq!(chosen.bands, Bands { bands: 17, rows: 4 }, "{chosen:?}");
+    }
+
+    #[test]
+    fn nothing_that_reaches_the_recall_is_cheaper() {
+        for (threshold, recall) in [(0.5, 0.9), (0.7, 0.99), (0.85, 0.999), (0.95, 0.99), (0.2, 0.99), (0.05, 0.999)] {
+            let chosen = choose(threshold, recall);
+            let all = (1..=MOST_FUNCTIONS).flat_map(|rows| (1..=MOST_FUNCTIONS / rows).map(move |bands| (bands, rows)));
+            for (bands, rows) in all {
+                let other = Layout::new(Bands { bands, rows }, threshold);
+                let reaches = |layout: &Layout| layout.recall_at_threshold >= recall;
+                match (reaches(&chosen), reaches(&other)) {
+                    (true, true) => assert!(chosen.cost() <= other.cost(), "{chosen:?} {other:?}"),
+                    (false, false) => assert!(chosen.recall_at_threshold >= other.recall_at_threshold),
+                    (chosen_reaches, _) => assert!(chosen_reaches, "{chosen:?} {other:?}"),
+                }
+            }
+        }
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! What was learnt, as rows of a table, and back.
 
 use serde::{Deserialize, Serialize};
+use xxhash_rust::xxh3::Xxh3;
 
 use crate::text::frames::groups::{BINS, Groups, MarkupSignature};
 use crate::text::frames::{FrameBlock, FrameLevel, Frames, GroupFrame, GroupedBy, HashedMap};
@@ -28,6 +29,22 @@ pub(crate) struct FrameRow {
 }
 
 impl Frames {
+    /// Stands for all that decides what is frame on a page: not for how often it was seen.
+    pub(crate) fn decisive_hash(&self) -> u64 {
+        let mut hasher = Xxh3::new();
+        for level in &self.levels {
+            hasher.update(format!("{:?} {}", level.by, level.groups.least).as_bytes());
+            for (leader, frame) in level.groups.leaders.iter().zip(&level.frames) {
+                hasher.update(format!("{} {:?} {:?}", leader.host, frame.is_known(), frame.believes_markup).as_bytes());
+                leader.bins.iter().for_each(|bin| hasher.update(&bin.to_le_bytes()));
+                let mut blocks: Vec<u64> = frame.blocks.keys().copied().collect();
+                blocks.sort_unstable();
+                blocks.iter().for_each(|block| hasher.update(&block.to_le_bytes()));
+            }
+        }
+        hasher.digest()
+    }
+
     /// Everything that was learnt, in an order that is always the same.
     pub(crate) fn rows(&self) -> impl Iterator<Item = FrameRow> + '_ {
         self.levels.iter().flat_map(|level| {
