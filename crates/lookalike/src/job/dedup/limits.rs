@@ -18,7 +18,7 @@ pub(crate) const INDEX_BYTES_PER_FEATURE: u64 = 120;
 pub(crate) const LEAST_INDEX_BYTES: u64 = 48 << 20;
 
 /// Memory in which they are found where there is plenty, and that their features take: more would save next to no time.
-const MOST_INDEX_BYTES: u64 = 256 << 20;
+const MOST_INDEX_BYTES: u64 = 192 << 20;
 
 impl Run<'_> {
     /// A share of the memory that is left for arrays that can spill.
