@@ -290,7 +290,7 @@ fn lists_of(part: &Spill<u64>, is_weighted: bool) -> Result<Vec<u32>> {
             continue;
         }
         if is_weighted {
-            words.push(weight_of_code((list[0] >> 32) as u8) << 1);
+            words.push(weight_of_code(list[0] >> 32 & 0xff) << 1);
         }
         let start = words.len();
         words.extend(list.iter().map(word));
@@ -335,8 +335,9 @@ fn weight_code(weight: u32) -> u8 {
     u8::try_from(((exponent + 1) << 4) + (mantissa - 16)).unwrap_or(u8::MAX)
 }
 
-fn weight_of_code(code: u8) -> u32 {
-    let code = u32::from(code);
+#[allow(clippy::cast_possible_truncation)] // a code has eight bits
+fn weight_of_code(code: u64) -> u32 {
+    let code = code as u32;
     if code < 16 { code } else { (16 + (code & 15)) << ((code >> 4) - 1) }
 }
 
@@ -348,7 +349,7 @@ mod tests {
     #[test]
     fn weights_are_rounded_up_by_little() {
         for weight in 1..=100_000 {
-            let known = weight_of_code(weight_code(weight));
+            let known = weight_of_code(u64::from(weight_code(weight)));
             assert!(known >= weight && (known - weight) * 16 <= weight && (weight > 31 || known == weight), "{weight}");
         }
     }
