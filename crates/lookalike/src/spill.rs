@@ -91,6 +91,7 @@ pub struct Spill<T> {
     path: PathBuf,
     file: Option<File>,
     buffer: Vec<u8>,
+    write_bytes: usize,
     length: u64,
 }
 
@@ -101,13 +102,38 @@ impl<T: Fixed> Spill<T> {
     /// An empty array that moves to `path` when it outgrows `limit_bytes`.
     #[must_use]
     pub fn new(path: PathBuf, limit_bytes: usize) -> Spill<T> {
-        Spill { memory: Vec::new(), limit_bytes, path, file: None, buffer: Vec::new(), length: 0 }
+        Spill {
+            memory: Vec::new(),
+            limit_bytes,
+            path,
+            file: None,
+            buffer: Vec::new(),
+            write_bytes: WRITE_BYTES,
+            length: 0,
+        }
+    }
+
+    /// The same, written at every [`append`](Self::append): for many arrays at a time, whose items are collected elsewhere.
+    #[must_use]
+    pub fn unbuffered(path: PathBuf, limit_bytes: usize) -> Spill<T> {
+        Spill { write_bytes: 0, ..Spill::new(path, limit_bytes) }
+    }
+
+    /// Lowers the memory it may take; it moves when more is appended.
+    pub fn lower_limit(&mut self, limit_bytes: usize) {
+        self.limit_bytes = self.limit_bytes.min(limit_bytes);
     }
 
     /// Items in all.
     #[must_use]
     pub fn len(&self) -> u64 {
         self.length
+    }
+
+    /// Bytes that it takes in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.memory.capacity() * T::BYTES + self.buffer.capacity()
     }
 
     /// Whether the items are in a file.
@@ -145,7 +171,7 @@ impl<T: Fixed> Spill<T> {
             }
         }
         T::encode(items, &mut self.buffer);
-        if self.buffer.len() >= WRITE_BYTES {
+        if self.buffer.len() >= self.write_bytes {
             self.write_out()?;
         }
         Ok(start)
@@ -159,6 +185,14 @@ impl<T: Fixed> Spill<T> {
         self.write_out()?;
         self.buffer = Vec::new();
         Ok(())
+    }
+
+    /// Forgets all items, and their file.
+    pub fn remove(self) {
+        if self.file.is_some() {
+            // If not now, it goes away with the work directory.
+            let _ = std::fs::remove_file(&self.path);
+        }
     }
 
     fn write_out(&mut self) -> Result<()> {

@@ -9,22 +9,23 @@
 //! Web-archives paper, §4; Bayardo et al. 2007; Xiao et al. 2008.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::ops::Range;
+use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::candidate::band_join::{Candidates, CrowdedBucket};
-use crate::error::{Error, Result};
-use crate::feature::rarity::{Prefix, Rarity};
+use crate::candidate::meetings::{Lookup, Meetings, as_u32};
+use crate::candidate::shared_lists::{PAGES_PER_TASK, Room, SharedLists};
+use crate::error::Result;
+use crate::feature::rarity::Rarity;
 use crate::page::PageId;
 use crate::plan::Measure;
-use crate::sketch::page_sets::{PageSets, PairScratch};
+use crate::sketch::page_sets::PageSets;
 use crate::spill::{Fixed, Scratch};
 use crate::union_find::UnionFind;
 
-/// Pages that are looked up by one thread at a time.
-const PAGES_PER_TASK: usize = 256;
 /// Pages whose candidates are held at a time before they are sorted into pairs and crowds.
 const PLACES_AT_A_TIME: usize = 2048;
 
@@ -33,7 +34,7 @@ const PLACES_AT_A_TIME: usize = 2048;
 /// # Errors
 /// When sets that were spilled to disk cannot be read back.
 pub(super) fn rarity_of(sets: &PageSets, pages: &[PageId]) -> Result<Rarity> {
-    let mut rarity = Rarity::default();
+    let mut rarity = Rarity::for_features(sets.feature_count());
     let mut scratch = Scratch::default();
     for &page in pages {
         rarity.add(sets.features(page, &mut scratch)?);
@@ -87,12 +88,6 @@ pub struct Collisions {
     pub filtered: u64,
 }
 
-impl Collisions {
-    fn plus(self, more: Collisions) -> Collisions {
-        Collisions { all: self.all + more.all, filtered: self.filtered + more.filtered }
-    }
-}
-
 /// Who takes part, and what is known of them.
 #[derive(Clone, Copy)]
 pub struct Members<'a> {
@@ -110,62 +105,95 @@ pub struct Members<'a> {
 /// handed on whole, so that there are at most as many pairs as pages times the limit.
 ///
 /// # Errors
-/// When sets that were spilled to disk cannot be read back.
-pub fn join(sets: &PageSets, members: Members<'_>, sharing: Sharing) -> Result<(Candidates, Collisions)> {
+/// When temporary files cannot be written or read back.
+pub fn join(
+    sets: &PageSets,
+    members: Members<'_>,
+    sharing: Sharing,
+    room: Room<'_>,
+) -> Result<(Candidates, Collisions)> {
     let (pages, mut crowded) = without_crowds(sets, members, sharing.bucket_limit)?;
-    let rarity = rarity_of(sets, &pages)?;
-    let index = Index::new(sets, &pages, sharing, &rarity)?;
-    let places = index.order.len();
-    let look_up = |lookup: &mut Lookup, place: usize| index.look_up(place, sharing, members.is_wanted, lookup);
-
-    // How many candidates every page has, without keeping them.
-    let counts: Vec<AtomicU32> = (0..places).map(|_| AtomicU32::new(0)).collect();
-    let count = |lookup: &mut Lookup, place: usize| {
-        let met = look_up(lookup, place);
-        counts[place].fetch_add(as_u32(lookup.found.len()), Ordering::Relaxed);
-        for &other in &lookup.found {
-            counts[other as usize].fetch_add(1, Ordering::Relaxed);
-        }
-        met
-    };
-    let collisions = (0..places)
-        .into_par_iter()
-        .with_min_len(PAGES_PER_TASK)
-        .map_init(|| Lookup::new(places), count)
-        .reduce(Collisions::default, Collisions::plus);
-    // No page has more candidates than there are numbers of pages.
-    let limit = u32::try_from(sharing.bucket_limit).unwrap_or(u32::MAX);
-    let is_crowded: Vec<bool> = counts.into_iter().map(|count| count.into_inner() > limit).collect();
-
-    let mut pairs = Vec::new();
-    let mut crowds = UnionFind::new(places);
-    for from in (0..places).step_by(PLACES_AT_A_TIME) {
-        let found: Vec<(u32, Vec<u32>)> = (from..(from + PLACES_AT_A_TIME).min(places))
-            .into_par_iter()
-            .with_min_len(PAGES_PER_TASK)
-            .map_init(
-                || Lookup::new(places),
-                |lookup, place| {
-                    look_up(lookup, place);
-                    (as_u32(place), lookup.found.clone())
-                },
-            )
-            .collect();
-        for (place, others) in found {
-            for other in others {
-                if is_crowded[place as usize] && is_crowded[other as usize] {
-                    crowds.join(place, other);
-                } else {
-                    let (page, candidate) = (index.order[place as usize], index.order[other as usize]);
-                    pairs.push((page.min(candidate), page.max(candidate)));
-                }
+    let (by_weight, lists) = SharedLists::new(sets, &pages, sharing, room)?;
+    drop(pages);
+    let mut found = Found::new(by_weight.order.len(), sharing.bucket_limit);
+    let spare: Mutex<Vec<Lookup>> = Mutex::default();
+    let spare = || spare.lock().unwrap_or_else(PoisonError::into_inner);
+    let meetings = Meetings::new(&by_weight, &lists, sharing)?;
+    let mut start = 0;
+    while let Some(block) = meetings.block(start, room.bytes / 2)? {
+        start = block.askers.end;
+        let look_up = |places: Range<u32>| {
+            let known = spare().pop();
+            let mut lookup = known.unwrap_or_default();
+            let mut pairs = Vec::new();
+            for place in places {
+                block.look_up(place, members.is_wanted, &mut lookup);
+                pairs.extend(lookup.found.iter().map(|&other| (place, other)));
             }
+            spare().push(lookup);
+            pairs
+        };
+        for some in divided(block.askers.clone(), PLACES_AT_A_TIME) {
+            let tasks: Vec<Range<u32>> = divided(some, PAGES_PER_TASK).collect();
+            let pairs: Vec<Vec<(u32, u32)>> = tasks.into_par_iter().map(look_up).collect();
+            pairs.into_iter().flatten().for_each(|(place, other)| found.add(place, other));
         }
     }
-    pairs.par_sort_unstable();
-    crowded.extend(spelled_out(&mut crowds, &is_crowded, &index.order));
+    let collisions = meetings.collisions;
+    let (pairs, crowds) = found.finish(&by_weight.order);
+    crowded.extend(crowds);
     crowded.sort_by(|a, b| a.members.cmp(&b.members));
     Ok((Candidates { pairs, crowded }, collisions))
+}
+
+/// Pairs that were found, as far as they are to be spelled out.
+struct Found {
+    /// Candidates of each place so far.
+    counts: Vec<u32>,
+    limit: u32,
+    pairs: Vec<(u32, u32)>,
+    crowds: UnionFind,
+}
+
+impl Found {
+    fn new(places: usize, bucket_limit: usize) -> Found {
+        // No page has more candidates than there are numbers of pages.
+        let limit = u32::try_from(bucket_limit).unwrap_or(u32::MAX);
+        Found { counts: vec![0; places], limit, pairs: Vec::new(), crowds: UnionFind::new(places) }
+    }
+
+    fn is_crowded(&self, place: u32) -> bool {
+        self.counts[place as usize] > self.limit
+    }
+
+    /// Adds a pair; one of two pages that are crowded already need not be remembered.
+    fn add(&mut self, place: u32, other: u32) {
+        self.counts[place as usize] += 1;
+        self.counts[other as usize] += 1;
+        if self.is_crowded(place) && self.is_crowded(other) {
+            self.crowds.join(place, other);
+        } else {
+            self.pairs.push((place, other));
+        }
+    }
+
+    fn finish(mut self, order: &[PageId]) -> (Vec<(PageId, PageId)>, Vec<CrowdedBucket>) {
+        let mut found = std::mem::take(&mut self.pairs);
+        found.retain(|&(place, other)| {
+            let is_crowd = self.is_crowded(place) && self.is_crowded(other);
+            if is_crowd {
+                self.crowds.join(place, other);
+            }
+            !is_crowd
+        });
+        let page = |place: u32| order[place as usize];
+        let pairs =
+            found.into_iter().map(|(place, other)| (page(place).min(page(other)), page(place).max(page(other))));
+        let mut pairs: Vec<(PageId, PageId)> = pairs.collect();
+        pairs.par_sort_unstable();
+        let is_crowded: Vec<bool> = self.counts.iter().map(|&count| count > self.limit).collect();
+        (pairs, spelled_out(&mut self.crowds, &is_crowded, order))
+    }
 }
 
 /// The crowds of crowded pages, as buckets.
@@ -209,186 +237,17 @@ fn without_crowds(sets: &PageSets, members: Members<'_>, limit: usize) -> Result
     Ok((single, crowded))
 }
 
-/// Pages by weight, and who has which of the features that are indexed.
-struct Index {
-    /// Pages from light to heavy; a page's place in here is its number in the index.
-    order: Vec<PageId>,
-    totals: Vec<u64>,
-    /// Weight behind the prefix, and the last key of the prefix.
-    rests: Vec<(u64, (u32, u64))>,
-    /// The lists: weight of the feature, where its places start.
-    weights: Vec<u32>,
-    starts: Vec<usize>,
-    places: Vec<u32>,
-    /// For each place the lists of its prefix.
-    own_starts: Vec<usize>,
-    own_lists: Vec<u32>,
-}
-
-struct Row {
-    feature: u64,
-    place: u32,
-    weight: u32,
-    in_prefix: bool,
-}
-
-impl Index {
-    fn new(sets: &PageSets, pages: &[PageId], sharing: Sharing, rarity: &Rarity) -> Result<Index> {
-        let (mut scratch, mut prefix) = (PairScratch::default(), Prefix::default());
-        let mut sizes = Vec::with_capacity(pages.len());
-        for &page in pages {
-            let (features, weights) = sets.weighted_features(page, &mut scratch)?;
-            let total: u64 = if weights.is_empty() {
-                features.len() as u64
-            } else {
-                weights.iter().map(|&weight| u64::from(weight)).sum()
-            };
-            sizes.push((total, page));
-        }
-        sizes.par_sort_unstable();
-        let mut rows = Vec::new();
-        let mut rests = Vec::with_capacity(sizes.len());
-        for (place, &(_, page)) in (0u32..).zip(&sizes) {
-            let (features, weights) = sets.weighted_features(page, &mut scratch)?;
-            prefix.fill(features, weights, rarity, sharing.prefix_threshold());
-            // Coverage is looked up from the lighter page, which knows nothing of the heavier one's
-            // rarest features: all of them are indexed.
-            let indexed = if sharing.measure == Measure::Coverage { features.len() } else { prefix.length };
-            for (at, &((_, feature), weight)) in prefix.ranked()[..indexed].iter().enumerate() {
-                rows.push(Row { feature, place, weight, in_prefix: at < prefix.length });
-            }
-            let last = prefix.length.checked_sub(1).map_or((0, 0), |last| prefix.ranked()[last].0);
-            rests.push((prefix.rest, last));
-        }
-        rows.par_sort_unstable_by_key(|row| (row.feature, row.place));
-        let mut index = Index {
-            order: sizes.iter().map(|row| row.1).collect(),
-            totals: sizes.iter().map(|row| row.0).collect(),
-            rests,
-            weights: Vec::new(),
-            starts: vec![0],
-            places: Vec::new(),
-            own_starts: vec![0; sizes.len() + 1],
-            own_lists: Vec::new(),
-        };
-        // A feature that one page has brings nobody together.
-        rows = keep_shared(rows);
-        let mut own: Vec<(u32, u32)> = Vec::new();
-        for list in rows.chunk_by(|a, b| a.feature == b.feature) {
-            let number = u32::try_from(index.weights.len()).map_err(|_| too_many_features())?;
-            index.weights.push(list[0].weight);
-            index.places.extend(list.iter().map(|row| row.place));
-            index.starts.push(index.places.len());
-            own.extend(list.iter().filter(|row| row.in_prefix).map(|row| (row.place, number)));
-        }
-        own.par_sort_unstable();
-        for &(place, _) in &own {
-            index.own_starts[place as usize + 1] += 1;
-        }
-        for place in 0..sizes.len() {
-            index.own_starts[place + 1] += index.own_starts[place];
-        }
-        index.own_lists = own.into_iter().map(|row| row.1).collect();
-        Ok(index)
-    }
-
-    /// Leaves the candidates of one page in `lookup.found`: those before it for a Jaccard similarity, those behind it, which
-    /// are heavier, for coverage.
-    fn look_up(
-        &self,
-        place: usize,
-        sharing: Sharing,
-        is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
-        lookup: &mut Lookup,
-    ) -> Collisions {
-        let mut met = Collisions::default();
-        let total = self.totals[place];
-        let is_coverage = sharing.measure == Measure::Coverage;
-        let lightest = sharing.lightest(total);
-        let from = if sharing.size_filter && !is_coverage {
-            self.totals.partition_point(|&other| (other as f64) < lightest)
-        } else {
-            0
-        };
-        for &list in &self.own_lists[self.own_starts[place]..self.own_starts[place + 1]] {
-            let list = list as usize;
-            let places = &self.places[self.starts[list]..self.starts[list + 1]];
-            let here = places.partition_point(|&other| (other as usize) < place);
-            let (others, skipped) = if is_coverage {
-                (&places[here + 1..], 0)
-            } else {
-                let skipped = places[..here].partition_point(|&other| (other as usize) < from);
-                (&places[skipped..here], skipped)
-            };
-            met.all += (others.len() + skipped) as u64;
-            met.filtered += skipped as u64;
-            for &other in others {
-                lookup.add(other, self.weights[list]);
-            }
-        }
-        let (rest, last) = self.rests[place];
-        lookup.found.clear();
-        for other in lookup.met.drain(..) {
-            let at = other as usize;
-            let shared = std::mem::take(&mut lookup.shared[at]);
-            let (other_rest, other_last) = self.rests[at];
-            // Behind the prefix that ends first, nothing was counted; no more than that can come.
-            let left = if is_coverage || last <= other_last { rest } else { other_rest };
-            let needed = sharing.needed(total, self.totals[at]);
-            if (shared + left) as f64 >= needed * (1.0 - 1e-9) && is_wanted(self.order[place], self.order[at]) {
-                lookup.found.push(other);
-            }
-        }
-        met
-    }
-}
-
-/// Of a number of places, which are those of pages.
-fn as_u32(places: usize) -> u32 {
-    u32::try_from(places).expect("pages, and so their places, are numbered by 32 bits")
-}
-
-fn too_many_features() -> Error {
-    let reason = "finds pages by the features that they share, and here more than 2^32 are shared; split the input, or use `method` minhash";
-    Error::conflict("method", reason)
-}
-
-fn keep_shared(rows: Vec<Row>) -> Vec<Row> {
-    let is_shared = |at: usize, rows: &[Row]| {
-        let feature = rows[at].feature;
-        (at > 0 && rows[at - 1].feature == feature) || rows.get(at + 1).is_some_and(|next| next.feature == feature)
-    };
-    let shared: Vec<bool> = (0..rows.len()).map(|at| is_shared(at, &rows)).collect();
-    rows.into_iter().zip(shared).filter_map(|(row, is_shared)| is_shared.then_some(row)).collect()
-}
-
-/// What one page shares with those it has met; one per thread.
-struct Lookup {
-    shared: Vec<u64>,
-    met: Vec<u32>,
-    /// The places of the last page's candidates.
-    found: Vec<u32>,
-}
-
-impl Lookup {
-    fn new(pages: usize) -> Lookup {
-        Lookup { shared: vec![0; pages], met: Vec::new(), found: Vec::new() }
-    }
-
-    #[inline]
-    fn add(&mut self, place: u32, weight: u32) {
-        let shared = &mut self.shared[place as usize];
-        if *shared == 0 {
-            self.met.push(place);
-        }
-        *shared += u64::from(weight);
-    }
+/// A range of places in pieces of a length.
+fn divided(range: Range<u32>, length: usize) -> impl Iterator<Item = Range<u32>> {
+    let end = range.end;
+    range.step_by(length).map(move |from| from..end.min(from.saturating_add(as_u32(length))))
 }
 
 #[cfg(test)]
 #[allow(clippy::cast_possible_truncation)] // small numbers
 mod tests {
     use super::*;
+    use crate::random::next_random;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
@@ -409,6 +268,11 @@ mod tests {
         stored
     }
 
+    /// Room for an index, or for very little of it at a time.
+    fn room(directory: &std::path::Path, is_small: bool) -> Room<'_> {
+        Room { directory, bytes: if is_small { 256 } else { 1 << 20 } }
+    }
+
     fn everyone(pages: &[PageId]) -> Members<'_> {
         Members { pages, rank: &|page| 1000 - page.number(), group: &|_| 0, is_wanted: &|_, _| true }
     }
@@ -420,7 +284,7 @@ mod tests {
         sets.push((0..9).chain([5000, 5001]).collect());
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(201).collect();
-        let (found, _) = join(&stored, everyone(&pages), CROWDED).unwrap();
+        let (found, _) = join(&stored, everyone(&pages), CROWDED, room(directory.path(), false)).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members, PageId::first(200).collect::<Vec<_>>());
         assert!(found.pairs.is_empty());
@@ -453,7 +317,10 @@ mod tests {
                 }
                 for size_filter in [true, false] {
                     let sharing = Sharing { measure, threshold, size_filter, prefix_filter, bucket_limit: 100 };
-                    let (found, met) = join(&stored, everyone(&pages), sharing).unwrap();
+                    let (found, met) = join(&stored, everyone(&pages), sharing, room(directory.path(), false)).unwrap();
+                    let (in_parts, met_in_parts) =
+                        join(&stored, everyone(&pages), sharing, room(directory.path(), true)).unwrap();
+                    prop_assert_eq!((&in_parts.pairs, met_in_parts), (&found.pairs, met), "memory changes nothing");
                     let pairs: BTreeSet<_> = found.pairs.iter().copied().collect();
                     prop_assert_eq!(pairs.len(), found.pairs.len(), "each pair once");
                     prop_assert!(expected.is_subset(&pairs), "{:?} not all in {:?}", expected, pairs);
@@ -480,7 +347,7 @@ mod tests {
                 prefix_filter: true,
                 bucket_limit: 100,
             };
-            join(&stored, everyone(&[0, 1, 2, 3].map(PageId::new)), sharing).unwrap()
+            join(&stored, everyone(&[0, 1, 2, 3].map(PageId::new)), sharing, room(directory.path(), false)).unwrap()
         };
         let ((with, met), (without, all)) = (of(true), of(false));
         let expected = [(1, 2), (1, 3), (2, 3)].map(|(left, right)| (PageId::new(left), PageId::new(right)));
@@ -498,9 +365,45 @@ mod tests {
             (0..50).map(|page| if page == 20 { other.clone() } else { same.clone() }).collect();
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(50).collect();
-        let (found, _) = join(&stored, everyone(&pages), CROWDED).unwrap();
+        let (found, _) = join(&stored, everyone(&pages), CROWDED, room(directory.path(), false)).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members.len(), 49);
         assert_eq!(found.pairs, [(PageId::new(20), PageId::new(49))], "the best-ranked of the crowd stands for it");
+    }
+
+    #[test]
+    fn memory_changes_neither_pairs_nor_crowds() {
+        let directory = tempfile::tempdir().unwrap();
+        // Families of pages that share most of what they have, one of them a crowd, and frequent features that all pages share.
+        let mut state = 3;
+        let sets: Vec<BTreeSet<u64>> = (0..900u64)
+            .map(|page| {
+                let family = if page < 40 { 0 } else { page / 4 };
+                let mut draw = |below: u64| next_random(&mut state) % below;
+                let own: Vec<u64> = (0..4).map(|_| 1_000_000 + draw(1 << 30)).collect();
+                let frequent: Vec<u64> = (0..6).map(|_| draw(20)).collect();
+                (0..24).map(|n| 1000 + family * 100 + n).chain(own).chain(frequent).collect()
+            })
+            .collect();
+        let stored = page_sets(&sets, false, directory.path());
+        let pages: Vec<PageId> = PageId::first(sets.len()).collect();
+        let of = |bytes| join(&stored, everyone(&pages), CROWDED, Room { directory: directory.path(), bytes }).unwrap();
+        let (all, met) = of(64 << 20);
+        assert_eq!((all.crowded.len(), all.crowded[0].members.len()), (1, 40));
+        for (number, left) in sets.iter().enumerate().skip(40) {
+            for (other, right) in sets.iter().enumerate().skip(number + 1) {
+                let both = left.intersection(right).count();
+                if both * 2 >= left.len() + right.len() - both {
+                    assert!(
+                        all.pairs.contains(&(PageId::from_index(number), PageId::from_index(other))),
+                        "{number} {other}"
+                    );
+                }
+            }
+        }
+        for bytes in [0, 1 << 10, 100 << 10] {
+            let (found, met_there) = of(bytes);
+            assert_eq!((&found.pairs, &found.crowded, met_there), (&all.pairs, &all.crowded, met), "{bytes} bytes");
+        }
     }
 }

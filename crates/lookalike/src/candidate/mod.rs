@@ -4,4 +4,6 @@ pub mod band_join;
 pub mod hamming_join;
 pub mod inverted;
 pub mod matching;
+mod meetings;
 pub mod pair_filter;
+pub mod shared_lists;

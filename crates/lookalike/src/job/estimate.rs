@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
-use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE};
+use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEAST_INDEX_BYTES};
 use crate::page_table::BYTES_PER_PAGE;
 use crate::read::compression::Compression;
 use crate::read::{Corpus, Format, Source, discover};
@@ -128,7 +128,11 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
     let tokens_per_page = tokens as f64 / pages.max(1) as f64;
     let keys = plan.columns().columns() as u64 * 8 * all_pages;
     let sets = scale(tokens, factor * CANDIDATE_SHARE) * 8;
-    let index = if plan.keeps_features() { scale(features, factor) * INDEX_BYTES_PER_FEATURE } else { 0 };
+    let index = match (plan.keeps_features(), plan.matches_in_order()) {
+        (false, _) => 0,
+        (true, false) => LEAST_INDEX_BYTES,
+        (true, true) => scale(features, factor) * INDEX_BYTES_PER_FEATURE,
+    };
     let floor = BASE_BYTES + all_pages * BYTES_PER_PAGE + index;
     let wanted = floor + keys + sets;
     // Pages wait as tokens until it is known what is frame.

@@ -25,6 +25,12 @@ pub struct PageSets {
     sketch_words: usize,
 }
 
+/// The memory of features, weights and sketches.
+fn shares(limit_bytes: usize, is_weighted: bool) -> [usize; 3] {
+    let eighth = limit_bytes / 8;
+    [if is_weighted { eighth * 5 } else { eighth * 7 }, eighth * 2, eighth]
+}
+
 /// Some pages' features, on their way from a worker.
 #[derive(Default, serde::Serialize, serde::Deserialize)]
 pub struct SetBatch {
@@ -82,17 +88,31 @@ impl PageSets {
     /// `sketch_words` words of sketch, and weights if `is_weighted`.
     #[must_use]
     pub fn new(directory: &Path, limit_bytes: usize, sketch_words: usize, is_weighted: bool) -> PageSets {
-        let eighth = limit_bytes / 8;
+        let [features, weights, sketches] = shares(limit_bytes, is_weighted);
         PageSets {
             pages: Vec::new(),
             sorted: Vec::new(),
             starts: vec![0],
-            features: Spill::new(directory.join("page-features"), if is_weighted { eighth * 5 } else { eighth * 7 }),
-            weights: Spill::new(directory.join("page-weights"), eighth * 2),
+            features: Spill::new(directory.join("page-features"), features),
+            weights: Spill::new(directory.join("page-weights"), weights),
             is_weighted,
-            sketches: Spill::new(directory.join("page-sketches"), eighth),
+            sketches: Spill::new(directory.join("page-sketches"), sketches),
             sketch_words,
         }
+    }
+
+    /// Lowers the memory it may take, as of the next page.
+    pub fn lower_limit(&mut self, limit_bytes: usize) {
+        let [features, weights, sketches] = shares(limit_bytes, self.is_weighted);
+        self.features.lower_limit(features);
+        self.weights.lower_limit(weights);
+        self.sketches.lower_limit(sketches);
+    }
+
+    /// Bytes that features take in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        self.features.memory_bytes() + self.weights.memory_bytes() + self.sketches.memory_bytes()
     }
 
     /// Makes room for `pages` with `features` in all, or a little less.
@@ -149,6 +169,12 @@ impl PageSets {
         self.features.finish()?;
         self.weights.finish()?;
         self.sketches.finish()
+    }
+
+    /// Whether features have weights.
+    #[must_use]
+    pub fn is_weighted(&self) -> bool {
+        self.is_weighted
     }
 
     /// Number of pages.

@@ -94,6 +94,7 @@ impl Assembler<'_> {
             column.append(values)?;
         }
         if let (Some(sets), Some(more)) = (&mut table.sets, &batch.sets) {
+            sets.lower_limit(self.run.feature_bytes(table.pages.len() as u64));
             sets.append(more, start)?;
         }
         self.run.check_floor(table.pages.len() as u64)

@@ -118,7 +118,7 @@ impl Run<'_> {
                 pages: PageTable::new(work, self.spill_limit(0.1)),
                 columns: (0..count).map(|column| Spill::new(work.join(format!("column-{column}")), limit)).collect(),
                 sets: keeps_features.then(|| {
-                    PageSets::new(work, self.spill_limit(0.4), self.plan.sketch.words(), self.plan.is_weighted())
+                    PageSets::new(work, self.feature_bytes(0), self.plan.sketch.words(), self.plan.is_weighted())
                 }),
                 featureless: Vec::new(),
                 other_records: BTreeMap::new(),

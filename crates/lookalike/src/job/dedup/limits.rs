@@ -11,8 +11,14 @@ use crate::report::summary::UnreadRanks;
 /// Memory that is not for pages: code, buffers of readers and writers, the report.
 pub(crate) const BASE_BYTES: u64 = 96 << 20;
 
-/// Memory that an inverted index takes for each feature, while it is made.
-pub(crate) const INDEX_BYTES_PER_FEATURE: u64 = 40;
+/// Memory that an index of features takes for each of them where pages are matched one by one: a hash table of lists.
+pub(crate) const INDEX_BYTES_PER_FEATURE: u64 = 120;
+
+/// Memory in which pages can be found by their features, however many there are; with less, files would be too many.
+pub(crate) const LEAST_INDEX_BYTES: u64 = 48 << 20;
+
+/// Memory in which they are found where there is plenty, and that their features take: more would save next to no time.
+const MOST_INDEX_BYTES: u64 = 192 << 20;
 
 impl Run<'_> {
     /// A share of the memory that is left for arrays that can spill.
@@ -21,6 +27,28 @@ impl Run<'_> {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a size is a size
         let limit = (free * share) as usize;
         limit
+    }
+
+    /// Memory that is needed whatever the number of pages.
+    fn base_bytes(&self) -> u64 {
+        let finds_by_features = self.plan.keeps_features() && !self.config.pairs.exact_only;
+        BASE_BYTES + if finds_by_features { LEAST_INDEX_BYTES } else { 0 }
+    }
+
+    /// Memory for the features of all pages, where candidates are found by them, once there are so many pages.
+    pub(super) fn feature_bytes(&self, pages: u64) -> usize {
+        let free = self.options.memory_bytes.saturating_sub(self.base_bytes() + pages * self.bytes_per_page());
+        // Pages that are matched one by one are compared in no order that suits a file.
+        let most = if self.plan.matches_in_order() { u64::MAX } else { MOST_INDEX_BYTES };
+        usize::try_from((free / 3).min(most)).unwrap_or(usize::MAX)
+    }
+
+    /// Memory for finding pages by features, beside these features and what there is of each page.
+    pub(super) fn index_bytes(&self, pages: u64, features: usize) -> usize {
+        let used = BASE_BYTES + pages * self.bytes_per_page() + features as u64;
+        let free = self.options.memory_bytes.saturating_sub(used);
+        // A growing array of features or strings took more than it has now.
+        usize::try_from((free / 2).clamp(LEAST_INDEX_BYTES, MOST_INDEX_BYTES)).unwrap_or(usize::MAX)
     }
 
     /// Memory per page, beside what can spill.
@@ -33,7 +61,7 @@ impl Run<'_> {
     /// Stops the run when there are more pages than the memory can hold.
     pub(super) fn check_floor(&self, pages: u64) -> Result<()> {
         let bytes_per_page = self.bytes_per_page();
-        let needed = BASE_BYTES + pages * bytes_per_page;
+        let needed = self.base_bytes() + pages * bytes_per_page;
         let given = self.options.memory_bytes;
         if needed > given {
             return Err(Error::MemoryFloor { given, needed, pages, bytes_per_page });

@@ -5,6 +5,7 @@ use crate::candidate::hamming_join::join_design;
 use crate::candidate::inverted::{self, Collisions, Members, Sharing};
 use crate::candidate::matching::{MatchingPlan, match_in_order, seeded_order_key};
 use crate::candidate::pair_filter::PairFilter;
+use crate::candidate::shared_lists::Room;
 use crate::cluster::identity::{IdentitySets, in_rank_order};
 use crate::cluster::rank::Ranks;
 use crate::error::{Error, Result};
@@ -113,7 +114,6 @@ impl Run<'_> {
         match (&self.plan.search, &sketched.sets) {
             (Search::Features { threshold, size_filter, prefix_filter }, Some(page_sets)) => {
                 let pages = &sketched.pages;
-                self.check_index(pages, page_sets)?;
                 let groups = self.groups(sketched)?;
                 let filter = self.wanted_filter(pages, groups.as_deref());
                 let members = self.members(sketched, sets, page_sets);
@@ -127,7 +127,9 @@ impl Run<'_> {
                 let is_wanted = |left: PageId, right: PageId| filter.is_wanted(left, right);
                 let group = |page: PageId| groups.as_ref().map_or(0, |groups| groups[page.index()]);
                 let who = Members { pages: &members, rank, group: &group, is_wanted: &is_wanted };
-                let (candidates, collisions) = inverted::join(page_sets, who, sharing)?;
+                let bytes = self.index_bytes(pages.len() as u64, page_sets.memory_bytes());
+                let room = Room { directory: self.work.path(), bytes };
+                let (candidates, collisions) = inverted::join(page_sets, who, sharing, room)?;
                 Ok(Joined { candidates, collisions: size_filter.then_some(collisions), tables: None })
             }
             _ => self.join_columns(sketched, sets),
@@ -247,17 +249,15 @@ impl Run<'_> {
         sketched.pages.all().filter(|&page| self.takes_part(sketched, sets, page) && page_sets.contains(page)).collect()
     }
 
+    /// The index of pages that are matched one by one is held in memory.
     fn check_index(&self, pages: &PageTable, sets: &PageSets) -> Result<()> {
         let features = sets.feature_count();
-        let lookups = pages.len() as u64 * 8 * self.options.threads as u64;
-        // A hash table of lists takes more than the flat index of full matching.
-        let each = if self.plan.matches_in_order() { 3 * INDEX_BYTES_PER_FEATURE } else { INDEX_BYTES_PER_FEATURE };
-        let needed = BASE_BYTES + pages.len() as u64 * BYTES_PER_PAGE + lookups + features * each;
+        let needed = BASE_BYTES + pages.len() as u64 * BYTES_PER_PAGE + features * INDEX_BYTES_PER_FEATURE;
         if needed <= self.options.memory_bytes {
             return Ok(());
         }
         let expected = format!(
-            "is too little: {} finds pages through an index of all their features, {features} here, which takes about {}; give it that much, or use `method` minhash, which needs less",
+            "is too little: {} with this `matching` finds pages through an index of all their features, {features} here, which takes about {}; give it that much, or use `matching` full, which needs less",
             self.config.method.name(),
             format_bytes(needed)
         );
