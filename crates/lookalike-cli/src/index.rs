@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
 use anyhow::{Context, Result};
 use lookalike::config::{FingerprintConfig, format_bytes};
@@ -272,6 +272,16 @@ fn ending(index: &Index, skipped: u64) -> Ending {
     if skipped > 0 || !index.damaged().is_empty() { Ending::Skipped } else { Ending::Done }
 }
 
+/// A path as it is in the ids of pages, which lead nowhere else.
+fn as_in_ids(path: &str) -> PathBuf {
+    let parts = Path::new(path).components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name),
+        Component::ParentDir => Some(OsStr::new("up")),
+        Component::Prefix(_) | Component::RootDir | Component::CurDir => None,
+    });
+    parts.collect()
+}
+
 /// Files as they were named, by their last parts.
 struct GivenNames<'a>(HashMap<&'a OsStr, Vec<&'a str>>);
 
@@ -289,7 +299,7 @@ impl<'a> GivenNames<'a> {
         let text = id.to_string();
         let id_path = Path::new(&text);
         let given = id_path.file_name().and_then(|name| self.0.get(name)).into_iter().flatten();
-        let mut given = given.filter(|given| Path::new(given).ends_with(id_path));
+        let mut given = given.filter(|given| as_in_ids(given).ends_with(id_path));
         match (given.next(), given.next()) {
             (Some(given), None) => Id::from(*given),
             _ => id.clone(),

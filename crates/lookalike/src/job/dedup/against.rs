@@ -111,7 +111,7 @@ impl Against {
 
     fn open_index(path: &Path, config: &Config) -> Result<Against> {
         let index = Index::open(path, OpenOptions::default())?;
-        let ours = FingerprintConfig::of_config(&Against::adopt_frames(&index, config));
+        let ours = FingerprintConfig::of_config(&Against::adopt(&index, config));
         let complaint = match (&index.config().fingerprints, ours) {
             (_, None) => Some("an index holds fingerprints: use `method` simhash, or name a result".to_owned()),
             (FingerprintOrigin::Given, _) => {
@@ -131,13 +131,15 @@ impl Against {
         Ok(Against::Index(Box::new(index), path.to_string_lossy().into_owned()))
     }
 
-    /// The config with the frames that the fingerprints of an index leave out, where frames would be learnt.
-    fn adopt_frames(index: &Index, config: &Config) -> Config {
+    /// The config with the frames that the fingerprints of an index leave out, where frames would be learnt, and with the
+    /// way in which languages were told when it was made.
+    fn adopt(index: &Index, config: &Config) -> Config {
         let mut config = config.clone();
-        if let FingerprintOrigin::Pages(pages) = &index.config().fingerprints
-            && config.corpus_needs().frames
-        {
-            config.content.frames.clone_from(&pages.content.frames);
+        if let FingerprintOrigin::Pages(pages) = &index.config().fingerprints {
+            config.content.guesses_language = pages.content.guesses_language;
+            if config.corpus_needs().frames {
+                config.content.frames.clone_from(&pages.content.frames);
+            }
         }
         config
     }
@@ -145,7 +147,7 @@ impl Against {
     /// The config that pages are read with beside this corpus.
     pub(super) fn config(this: Option<&Against>, config: &Config) -> Config {
         match this.and_then(Against::index) {
-            Some(index) => Against::adopt_frames(index, config),
+            Some(index) => Against::adopt(index, config),
             None => config.clone(),
         }
     }
