@@ -11,6 +11,8 @@ const RADIUS: u32 = 3;
 /// The default of `min_tokens` where pages are found by fingerprints, the same as that of `lookalike index build`.
 const FINGERPRINT_MIN_TOKENS: u32 = 5;
 
+/// The largest number of words of a page that is too short.
+const MOST_MIN_TOKENS: u32 = 1_000_000;
 /// The longest time that pages are kept, if not for ever: 100 years.
 const LONGEST_TTL: u64 = 100 * 365 * 24 * 3600;
 
@@ -81,7 +83,7 @@ pub struct CollectionSettings {
     #[schema(example = "eng")]
     pub language: Option<String>,
     /// Pages with fewer tokens match only as exact copies: by default 8, with simhash 5
-    #[schema(minimum = 0)]
+    #[schema(minimum = 0, maximum = 1_000_000)]
     pub min_tokens: Option<u32>,
     /// Upper and lower case are distinguished
     pub keep_case: Option<bool>,
@@ -138,6 +140,9 @@ impl CollectionSettings {
         if let Some(ttl) = self.ttl.filter(|ttl| !(1..=LONGEST_TTL).contains(ttl)) {
             let expected = "must be 1 second to 100 years (3153600000); leave it out for pages that stay";
             return Err(Error::invalid("ttl", ttl, expected));
+        }
+        if let Some(tokens) = self.min_tokens.filter(|tokens| *tokens > MOST_MIN_TOKENS) {
+            return Err(Error::invalid("min_tokens", tokens, "must be at most 1000000: no page is that short"));
         }
         index.ttl_seconds = self.ttl;
         index.check()?;
