@@ -21,13 +21,7 @@ const ROUNDS: usize = 5;
 
 /// Prints the tables.
 pub(crate) fn run(documents: usize, work: &Path) -> Result<()> {
-    fs::create_dir_all(work)?;
-    let corpus = work.join(format!("corpus-{documents}.jsonl"));
-    if !corpus.exists() {
-        let unfinished = corpus.with_extension("part");
-        crate::generate(&unfinished, documents)?;
-        fs::rename(&unfinished, &corpus)?;
-    }
+    let corpus = crate::generated(work, documents)?;
     let bytes = fs::read(&corpus)?;
     let packed = pack(&bytes)?;
     let megabytes = bytes.len() as f64 / 1e6;

@@ -218,7 +218,19 @@ fn main() -> Result<()> {
     }
 }
 
-pub(crate) fn generate(path: &std::path::Path, documents: usize) -> Result<()> {
+/// The generated corpus of so many documents in `work`, which is made if it is not there.
+pub(crate) fn generated(work: &std::path::Path, documents: usize) -> Result<PathBuf> {
+    std::fs::create_dir_all(work)?;
+    let corpus = work.join(format!("corpus-{documents}.jsonl"));
+    if !corpus.exists() {
+        let unfinished = corpus.with_extension("part");
+        generate(&unfinished, documents)?;
+        std::fs::rename(&unfinished, &corpus)?;
+    }
+    Ok(corpus)
+}
+
+fn generate(path: &std::path::Path, documents: usize) -> Result<()> {
     let file = File::create(path).with_context(|| path.display().to_string())?;
     let mut out = BufWriter::new(file);
     Corpus::new(CorpusPlan { documents, ..CorpusPlan::default() }).write(&mut out)?;

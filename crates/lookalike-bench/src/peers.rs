@@ -46,13 +46,7 @@ pub(crate) struct Row {
 
 /// Prints a table of all.
 pub(crate) fn run(documents: usize, work: &Path, alone: bool) -> Result<()> {
-    fs::create_dir_all(work)?;
-    let corpus = work.join(format!("corpus-{documents}.jsonl"));
-    if !corpus.exists() {
-        let unfinished = corpus.with_extension("part");
-        crate::generate(&unfinished, documents)?;
-        fs::rename(&unfinished, &corpus)?;
-    }
+    let corpus = crate::generated(work, documents)?;
     let megabytes = fs::metadata(&corpus)?.len() as f64 / 1e6;
     let engine = std::env::current_exe()?.with_file_name("lookalike");
     ensure!(engine.exists(), "{} is not built: cargo build --release", engine.display());
