@@ -72,7 +72,7 @@ fn evaluate_set(set: &Labelled, work: &Path) -> Result<(Evaluation, Value)> {
     };
     let configs = Method::all().into_iter().map(core).collect();
     let mut options = EvaluateOptions::new([set.directory.to_string_lossy()], configs);
-    (options.threads, options.memory_bytes) = (2, 4 << 30);
+    (options.threads, options.memory_bytes) = (2, Some(4 << 30));
     options.allow_missing = true;
     options.equal_recall = Some("shingle".to_owned());
     let report = work.join(format!("{}.html", set.name));

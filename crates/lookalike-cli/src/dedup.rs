@@ -82,7 +82,7 @@ fn listed(list: &Path, inputs: &[String]) -> Result<Vec<String>> {
 }
 
 fn set_resources(options: &mut RunOptions, running: &RunningArguments) {
-    options.memory_bytes = running.memory.unwrap_or(options.memory_bytes);
+    options.memory_bytes = running.memory;
     options.threads = running.threads.map_or(options.threads, usize::from);
 }
 
@@ -124,11 +124,11 @@ fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
         out,
         "memory   about {} of {} allowed (--memory); at least {}",
         format_bytes(estimate.memory_bytes),
-        format_bytes(options.memory_bytes),
+        format_bytes(options.memory_limit()),
         format_bytes(estimate.memory_floor_bytes)
     )?;
     writeln!(out, "disk     up to {} in {}", format_bytes(estimate.disk_bytes), options.output.display())?;
-    if estimate.memory_floor_bytes > options.memory_bytes {
+    if estimate.memory_floor_bytes > options.memory_limit() {
         writeln!(out, "\nthis would be refused: --memory is less than the pages need")?;
     }
     Ok(())

@@ -50,7 +50,7 @@ fn of_methods(arguments: &ClustersArguments) -> Result<Ending> {
     });
     let mut options = EvaluateOptions::new(&arguments.inputs, configs.collect::<Result<_>>()?);
     options.threads = arguments.threads.map_or(options.threads, usize::from);
-    options.memory_bytes = arguments.memory.unwrap_or(options.memory_bytes);
+    options.memory_bytes = arguments.memory;
     options.allow_missing = arguments.allow_missing;
     options.equal_recall.clone_from(&arguments.equal_recall);
     options.bit_ranges.clone_from(&arguments.bit_ranges);

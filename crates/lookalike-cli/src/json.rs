@@ -48,7 +48,7 @@ pub(crate) fn of_estimate(estimate: &Estimate, options: &RunOptions) -> Value {
         "threads": options.threads,
         "memory_bytes": estimate.memory_bytes,
         "memory_floor_bytes": estimate.memory_floor_bytes,
-        "memory_limit_bytes": options.memory_bytes,
+        "memory_limit_bytes": options.memory_limit(),
         "disk_bytes": estimate.disk_bytes,
     })
 }

@@ -129,7 +129,7 @@ impl Settings {
         let options = &mut self.options;
         let outputs = &mut options.outputs;
         match given.name.as_str() {
-            "memory" => options.memory_bytes = given.bytes()?,
+            "memory" => options.memory_bytes = Some(given.bytes()?),
             "threads" => options.threads = threads(given)?,
             "strict" => options.strict = given.flag()?,
             "force" => options.force = given.flag()?,

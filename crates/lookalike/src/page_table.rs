@@ -1,8 +1,7 @@
-//! The table of all pages of a run: numbers in memory, strings in a file where there are many.
+//! The table of all pages of a run.
 //!
 //! In: pages in the order (source, record), as they are sketched. Out: where each page is, how long
-//! it is, what it is called. Costs [`BYTES_PER_PAGE`] of memory a page; this is the floor of
-//! `memory`.
+//! it is, what it is called. What is looked at all the time is in memory, the rest in files where there is much of it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -13,12 +12,15 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::Result;
 use crate::page::{Captured, PageId, PageOrigin, PageRange, PageVec, SourceId};
 use crate::read::{Wanted, WantedRecord};
-use crate::spill::{Scratch, Spill};
+use crate::spill::{Column, Scratch, Spill};
 use crate::text::Scope;
 
-/// Memory a page takes through the whole run, with room for sorting: the columns below, the
-/// identity sets, one band of keys while it is joined, the clusters.
-pub const BYTES_PER_PAGE: u64 = 176;
+/// Memory a page takes through the whole run, with room for sorting: what of the table is always in memory, the
+/// identity sets, one band of keys while it is joined, the clusters. This is the floor of `memory`.
+pub const BYTES_PER_PAGE: u64 = 80;
+
+/// What a page takes beside that, in memory or in files: where it is, its hashes, and what it is called, more or less.
+pub const TABLE_BYTES_PER_PAGE: u64 = 112;
 
 const NO_OFFSET: u64 = u64::MAX;
 const NO_STRING: u32 = u32::MAX;
@@ -27,22 +29,23 @@ const NO_STRING: u32 = u32::MAX;
 pub struct PageTable {
     /// Where pages come from: each row holds from its page on, up to the next row.
     origins: Vec<(PageId, PageOrigin)>,
-    source: PageVec<SourceId>,
-    record: PageVec<u64>,
-    offset: PageVec<u64>,
-    length: PageVec<u64>,
+    /// The source of pages: each row holds from its page on, up to the next row.
+    sources: Vec<(PageId, SourceId)>,
+    record: Column<u64>,
+    offset: Column<u64>,
+    length: Column<u64>,
     /// Tokens of each page.
     pub tokens: PageVec<u32>,
     /// Hash of each page's token sequence; empty if they are not known.
-    pub identity: PageVec<u128>,
+    identity: Column<u128>,
     /// Hash of each page's whole text; 0 where it is not known.
-    pub text_hash: PageVec<u64>,
+    text_hash: Column<u64>,
     /// Which part of each page is compared; nothing where it is not HTML.
     pub scope: PageVec<Option<Scope>>,
     /// What the keep policy orders by, ascending; empty if it is the position alone.
     pub rank_keys: PageVec<f64>,
     strings: Spill<u8>,
-    string_starts: Vec<u64>,
+    string_starts: Column<u64>,
     renamed: HashMap<PageId, String>,
     /// Pages that are captures, ascending, with when they were taken.
     pub captured: Vec<(PageId, Captured)>,
@@ -87,39 +90,67 @@ pub struct PageStrings<'a> {
     pub title: Option<&'a str>,
 }
 
+/// How the memory of what can be in files is divided.
+struct Shares {
+    strings: usize,
+    /// Of each column of numbers.
+    numbers: usize,
+    identities: usize,
+}
+
+impl Shares {
+    fn of(limit_bytes: usize) -> Shares {
+        // A page has 40 bytes of numbers, an identity of 16, and about as many bytes of strings.
+        let sixteenth = limit_bytes / 16;
+        Shares { strings: sixteenth * 8, numbers: sixteenth / 8 * 9, identities: sixteenth / 4 * 9 }
+    }
+}
+
 impl PageTable {
-    /// An empty table; strings go to `directory` when they outgrow `limit_bytes`.
+    /// An empty table; what is not always in memory goes to `directory` when it outgrows `limit_bytes`.
     #[must_use]
     pub fn new(directory: &Path, limit_bytes: usize) -> PageTable {
+        let shares = Shares::of(limit_bytes);
+        let numbers = |name: &str| Column::new(directory.join(name), shares.numbers);
         PageTable {
             origins: Vec::new(),
-            source: PageVec::new(),
-            record: PageVec::new(),
-            offset: PageVec::new(),
-            length: PageVec::new(),
+            sources: Vec::new(),
+            record: numbers("page-records"),
+            offset: numbers("page-offsets"),
+            length: numbers("page-lengths"),
             tokens: PageVec::new(),
-            identity: PageVec::new(),
-            text_hash: PageVec::new(),
+            identity: Column::new(directory.join("page-identities"), shares.identities),
+            text_hash: numbers("page-text-hashes"),
             scope: PageVec::new(),
             rank_keys: PageVec::new(),
-            strings: Spill::new(directory.join("page-strings"), limit_bytes),
-            string_starts: vec![0],
+            strings: Spill::new(directory.join("page-strings"), shares.strings),
+            string_starts: numbers("page-string-starts"),
             renamed: HashMap::new(),
             captured: Vec::new(),
             revisits: BTreeMap::new(),
         }
     }
 
+    /// Lowers the memory that what can be in files may take, as of the next page.
+    pub fn lower_limit(&mut self, limit_bytes: usize) {
+        let shares = Shares::of(limit_bytes);
+        let numbers =
+            [&mut self.record, &mut self.offset, &mut self.length, &mut self.text_hash, &mut self.string_starts];
+        { numbers }.into_iter().for_each(|column| column.lower_limit(shares.numbers));
+        self.identity.lower_limit(shares.identities);
+        self.strings.lower_limit(shares.strings);
+    }
+
     /// Number of pages.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.source.len()
+        self.tokens.len()
     }
 
     /// All pages, ascending.
     #[must_use]
     pub fn all(&self) -> PageRange {
-        self.source.pages()
+        self.tokens.pages()
     }
 
     /// Whether strings are on disk.
@@ -136,13 +167,18 @@ impl PageTable {
         if self.origins.last().is_none_or(|last| last.1 != page.origin) {
             self.origins.push((PageId::from_index(self.len()), page.origin));
         }
-        self.source.push(page.source);
-        self.record.push(page.record);
-        self.offset.push(page.offset.unwrap_or(NO_OFFSET));
-        self.length.push(page.length);
+        if self.sources.last().is_none_or(|last| last.1 != page.source) {
+            self.sources.push((PageId::from_index(self.len()), page.source));
+        }
+        self.record.push(page.record)?;
+        self.offset.push(page.offset.unwrap_or(NO_OFFSET))?;
+        self.length.push(page.length)?;
         self.tokens.push(page.tokens);
-        self.identity.extend(page.identity);
-        self.text_hash.push(page.text_hash);
+        if let Some(identity) = page.identity {
+            self.identity.push(identity)?;
+        }
+        self.text_hash.push(page.text_hash)?;
+        self.string_starts.push(self.strings.len())?;
         self.scope.push(page.scope);
         self.rank_keys.extend(page.rank_key);
         let PageStrings { id, url, title } = page.strings;
@@ -151,15 +187,18 @@ impl PageTable {
             self.strings.append(&length.to_le_bytes())?;
             self.strings.append(text.unwrap_or_default().as_bytes())?;
         }
-        self.string_starts.push(self.strings.len());
         Ok(())
     }
 
     /// To be called after the last page.
     ///
     /// # Errors
-    /// When the file of strings cannot be written.
+    /// When a file cannot be written.
     pub fn finish(&mut self) -> Result<()> {
+        let numbers =
+            [&mut self.record, &mut self.offset, &mut self.length, &mut self.text_hash, &mut self.string_starts];
+        { numbers }.into_iter().try_for_each(Column::finish)?;
+        self.identity.finish()?;
         self.strings.finish()
     }
 
@@ -168,8 +207,9 @@ impl PageTable {
     /// # Errors
     /// When the file of strings cannot be read.
     pub fn strings<'a>(&'a self, page: PageId, scratch: &'a mut Scratch<u8>) -> Result<PageStrings<'a>> {
-        let at = page.index();
-        let mut bytes = self.strings.read(self.string_starts[at]..self.string_starts[at + 1], scratch)?;
+        let starts = self.string_starts.values();
+        let end = starts.get(page.index() + 1).copied().unwrap_or(self.strings.len());
+        let mut bytes = self.strings.read(starts[page.index()]..end, scratch)?;
         let mut next = || {
             let (length, rest) = bytes.split_at_checked(4)?;
             let length = u32::from_le_bytes(length.try_into().ok()?);
@@ -207,24 +247,25 @@ impl PageTable {
         let mut scratch = Scratch::default();
         let mut hashes = Vec::with_capacity(self.len());
         for page in self.all() {
-            hashes.push((xxh3_64(self.strings(page, &mut scratch)?.id.as_bytes()), page));
+            hashes.push(xxh3_64(self.strings(page, &mut scratch)?.id.as_bytes()));
         }
         hashes.par_sort_unstable();
+        let repeated: HashSet<u64> = hashes.windows(2).filter(|two| two[0] == two[1]).map(|two| two[0]).collect();
+        if repeated.is_empty() {
+            return Ok(0);
+        }
         let mut renamed = Vec::new();
-        for same in hashes.chunk_by(|a, b| a.0 == b.0).filter(|same| same.len() > 1) {
-            let mut seen = HashSet::new();
-            for &(_, page) in same {
-                let id = self.id(page)?;
-                if !seen.insert(id.clone()) {
-                    renamed.push((page, id));
-                }
+        let mut seen = HashSet::new();
+        for page in self.all() {
+            let id = self.strings(page, &mut scratch)?.id;
+            if repeated.contains(&xxh3_64(id.as_bytes())) && !seen.insert(id.to_owned()) {
+                renamed.push((page, id.to_owned()));
             }
         }
-        renamed.sort_unstable();
         let mut taken = HashSet::new();
         for (page, id) in &renamed {
-            let mut new = format!("{id}@{}:{}", name(self.source[*page]), self.record[*page]);
-            let is_taken = |id: &str| hashes.binary_search_by_key(&xxh3_64(id.as_bytes()), |row| row.0).is_ok();
+            let mut new = format!("{id}@{}:{}", name(self.source_of(*page)), self.record[*page]);
+            let is_taken = |id: &str| hashes.binary_search(&xxh3_64(id.as_bytes())).is_ok();
             while is_taken(&new) || taken.contains(&new) {
                 new.push('@');
             }
@@ -239,10 +280,6 @@ impl PageTable {
     pub fn set_revisit(&mut self, page: PageId, original: Option<PageId>) {
         if let Some(original) = original {
             self.tokens[page] = self.tokens[original];
-            if let Some(&identity) = self.identity.get(original) {
-                self.identity[page] = identity;
-            }
-            self.text_hash[page] = self.text_hash[original];
             self.scope[page] = self.scope[original];
         }
         self.revisits.insert(page, original);
@@ -263,6 +300,18 @@ impl PageTable {
     #[must_use]
     pub fn with_text(&self, page: PageId) -> PageId {
         self.original(page).unwrap_or(page)
+    }
+
+    /// The hash of a page's token sequence, if it is known.
+    #[must_use]
+    pub fn identity(&self, page: PageId) -> Option<u128> {
+        self.identity.values().get(self.with_text(page).index()).copied()
+    }
+
+    /// The hash of a page's whole text; 0 where it is not known.
+    #[must_use]
+    pub fn text_hash(&self, page: PageId) -> u64 {
+        self.text_hash[self.with_text(page)]
     }
 
     /// Whether this is a revisit.
@@ -308,11 +357,17 @@ impl PageTable {
         self.origins.iter().all(|row| row.1 == PageOrigin::Input)
     }
 
+    /// The source of a page.
+    #[must_use]
+    pub fn source_of(&self, page: PageId) -> SourceId {
+        self.sources[self.sources.partition_point(|row| row.0 <= page) - 1].1
+    }
+
     /// The record a page is.
     #[must_use]
     pub fn place(&self, page: PageId) -> WantedRecord {
         WantedRecord {
-            source: self.source[page],
+            source: self.source_of(page),
             record: self.record[page],
             offset: Some(self.offset[page]).filter(|&offset| offset != NO_OFFSET),
             length: self.length[page],
@@ -330,9 +385,10 @@ impl PageTable {
     /// The pages of a source, which are consecutive.
     #[must_use]
     pub fn pages_of(&self, source: SourceId) -> PageRange {
-        let sources = self.source.as_slice();
-        let start = sources.partition_point(|&known| known < source);
-        let end = sources.partition_point(|&known| known <= source);
+        let at = self.sources.partition_point(|row| row.1 < source);
+        let start = |at: usize| self.sources.get(at).map_or(self.len(), |row| row.0.index());
+        let is_there = self.sources.get(at).is_some_and(|row| row.1 == source);
+        let (start, end) = (start(at), start(at + usize::from(is_there)));
         PageId::from_index(start).up_to(PageId::from_index(end))
     }
 }
@@ -369,7 +425,7 @@ mod tests {
         let page = PageId::new;
         table.set_revisit(page(1), Some(page(0)));
         table.set_revisit(page(2), None);
-        assert_eq!((table.identity[page(1)], table.tokens[page(1)], table.with_text(page(1))), (0, 10, page(0)));
+        assert_eq!((table.identity(page(1)), table.tokens[page(1)], table.with_text(page(1))), (Some(0), 10, page(0)));
         assert!(table.is_page(page(1)) && !table.is_page(page(2)));
     }
 

@@ -2,15 +2,18 @@
 //!
 //! In: items, appended in runs. Out: any run again, from several threads at once. What was appended
 //! is never changed. The file is little-endian, has no name that matters, and goes away with the
-//! work directory.
+//! work directory. Runs that are read one after the other are read from the file in larger ones.
 
 use std::fs::File;
 use std::io::Write;
-use std::ops::Range;
+use std::ops::{Deref, Index, Range};
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
+use crate::kernel::{AnyBits, MappedFile, MappedItems};
+use crate::page::PageId;
 
 /// Items with a fixed little-endian form.
 pub trait Fixed: Copy + Default {
@@ -44,7 +47,7 @@ macro_rules! fixed {
         }
     )*};
 }
-fixed!(u8, u32, u64);
+fixed!(u8, u32, u64, u128);
 
 /// Serialises numbers by their bytes, for `#[serde(with = "as_bytes")]`: hashes are no shorter as varints, and slower.
 pub(crate) mod as_bytes {
@@ -93,10 +96,18 @@ pub struct Spill<T> {
     buffer: Vec<u8>,
     write_bytes: usize,
     length: u64,
+    /// No other array has it: by this, scratch space knows whose items it has.
+    number: u64,
 }
 
 /// Bytes that are collected before they are written.
 const WRITE_BYTES: usize = 256 << 10;
+
+/// Bytes that are read at once where runs are read one after the other.
+const READ_BYTES: usize = 64 << 10;
+
+/// The number of the next array.
+static NEXT: AtomicU64 = AtomicU64::new(1);
 
 impl<T: Fixed> Spill<T> {
     /// An empty array that moves to `path` when it outgrows `limit_bytes`.
@@ -110,6 +121,7 @@ impl<T: Fixed> Spill<T> {
             buffer: Vec::new(),
             write_bytes: WRITE_BYTES,
             length: 0,
+            number: NEXT.fetch_add(1, Ordering::Relaxed),
         }
     }
 
@@ -158,7 +170,13 @@ impl<T: Fixed> Spill<T> {
         let start = self.length;
         self.length += items.len() as u64;
         if self.file.is_none() {
-            if (self.memory.len() + items.len()) * T::BYTES <= self.limit_bytes {
+            let needed = self.memory.len() + items.len();
+            if needed * T::BYTES <= self.limit_bytes {
+                if needed > self.memory.capacity() {
+                    // It grows by half, and never beyond what it may take.
+                    let grown = (self.memory.capacity() * 3 / 2).clamp(needed, self.limit_bytes / T::BYTES);
+                    self.memory.reserve_exact(grown - self.memory.len());
+                }
                 self.memory.extend_from_slice(items);
                 return Ok(start);
             }
@@ -211,16 +229,126 @@ impl<T: Fixed> Spill<T> {
     /// # Panics
     /// If there are no such items.
     pub fn read<'a>(&'a self, range: Range<u64>, scratch: &'a mut Scratch<T>) -> Result<&'a [T]> {
+        let index = |at: u64| usize::try_from(at).expect("a run fits the memory it is read into");
         let Some(file) = &self.file else {
-            let index = |at: u64| usize::try_from(at).expect("what is in memory is numbered by usize");
             return Ok(&self.memory[index(range.start)..index(range.end)]);
         };
-        let count = usize::try_from(range.end - range.start).expect("a run fits the memory it is read into");
-        scratch.bytes.resize(count * T::BYTES, 0);
-        file.read_exact_at(&mut scratch.bytes, range.start * T::BYTES as u64).map_err(Error::io(&self.path, "read"))?;
-        scratch.items.clear();
-        T::decode(&scratch.bytes, &mut scratch.items);
-        Ok(&scratch.items)
+        let known = if scratch.owner == self.number { scratch.start..scratch.end() } else { 0..0 };
+        if range.start < known.start || range.end > known.end {
+            // Whoever reads on where the last run ended will read on.
+            let is_next = known.end > 0 && (known.start..=known.end).contains(&range.start);
+            let ahead = if is_next { (READ_BYTES / T::BYTES) as u64 } else { 0 };
+            let end = range.end.max((range.start + ahead).min(self.length));
+            scratch.owner = 0;
+            scratch.bytes.resize(index(end - range.start) * T::BYTES, 0);
+            let at = range.start * T::BYTES as u64;
+            file.read_exact_at(&mut scratch.bytes, at).map_err(Error::io(&self.path, "read"))?;
+            scratch.items.clear();
+            T::decode(&scratch.bytes, &mut scratch.items);
+            (scratch.owner, scratch.start) = (self.number, range.start);
+        }
+        Ok(&scratch.items[index(range.start - scratch.start)..index(range.end - scratch.start)])
+    }
+}
+
+impl<T: Fixed + AnyBits> Spill<T> {
+    /// All items at once, from memory or, where they are in a file, from there as they are looked at.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be mapped.
+    pub(crate) fn all(&self) -> Result<AllItems<'_, T>> {
+        Ok(self.of_file()?.unwrap_or(AllItems::Memory(&self.memory)))
+    }
+
+    /// All items if they are in a file. To be called after [`finish`](Self::finish).
+    ///
+    /// # Errors
+    /// When the temporary file cannot be mapped.
+    #[allow(unsafe_code)] // the one place that knows how the file was made
+    fn of_file<'a>(&self) -> Result<Option<AllItems<'a, T>>> {
+        let Some(file) = &self.file else { return Ok(None) };
+        if cfg!(target_endian = "big") {
+            let mut scratch = Scratch::default();
+            self.read(0..self.length, &mut scratch)?;
+            return Ok(Some(AllItems::Decoded(scratch.items)));
+        }
+        // SAFETY: the file is in a work directory that is locked, written by this array alone, and not any more.
+        let map = unsafe { MappedFile::open(file) }.map_err(Error::io(&self.path, "map"))?;
+        Ok(Some(AllItems::Mapped(MappedItems::new(map))))
+    }
+}
+
+/// All items of an array.
+pub(crate) enum AllItems<'a, T> {
+    /// They are in memory.
+    Memory(&'a [T]),
+    /// They are in a file.
+    Mapped(MappedItems<T>),
+    /// They are in a file, in another byte order than this machine's.
+    Decoded(Vec<T>),
+}
+
+impl<T: AnyBits> Deref for AllItems<'_, T> {
+    type Target = [T];
+
+    fn deref(&self) -> &[T] {
+        match self {
+            AllItems::Memory(items) => items,
+            AllItems::Mapped(items) => items,
+            AllItems::Decoded(items) => items,
+        }
+    }
+}
+
+/// Values of all pages, in their order: in memory up to a limit, and in a file beyond it, from which they are read as they
+/// are looked at.
+pub(crate) struct Column<T: 'static> {
+    values: Spill<T>,
+    mapped: Option<AllItems<'static, T>>,
+}
+
+impl<T: Fixed + AnyBits> Column<T> {
+    /// An empty column that moves to `path` when it outgrows `limit_bytes`.
+    #[must_use]
+    pub(crate) fn new(path: PathBuf, limit_bytes: usize) -> Column<T> {
+        Column { values: Spill::new(path, limit_bytes), mapped: None }
+    }
+
+    /// Lowers the memory it may take; it moves when more is added.
+    pub(crate) fn lower_limit(&mut self, limit_bytes: usize) {
+        self.values.lower_limit(limit_bytes);
+    }
+
+    /// Adds the value of the next page.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be written.
+    pub(crate) fn push(&mut self, value: T) -> Result<()> {
+        self.values.append(&[value]).map(|_| ())
+    }
+
+    /// To be called after the last [`push`](Self::push).
+    ///
+    /// # Errors
+    /// When the temporary file cannot be written or mapped.
+    pub(crate) fn finish(&mut self) -> Result<()> {
+        self.values.finish()?;
+        self.mapped = self.values.of_file()?;
+        Ok(())
+    }
+
+    /// The values.
+    pub(crate) fn values(&self) -> &[T] {
+        self.mapped.as_deref().unwrap_or(&self.values.memory)
+    }
+}
+
+impl<T: Fixed + AnyBits> Index<PageId> for Column<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, page: PageId) -> &T {
+        &self.values()[page.index()]
     }
 }
 
@@ -228,7 +356,17 @@ impl<T: Fixed> Spill<T> {
 #[derive(Default)]
 pub struct Scratch<T> {
     bytes: Vec<u8>,
+    /// The number of the array whose items these are; 0 for none.
+    owner: u64,
+    /// Which item the first one is.
+    start: u64,
     items: Vec<T>,
+}
+
+impl<T> Scratch<T> {
+    fn end(&self) -> u64 {
+        self.start + self.items.len() as u64
+    }
 }
 
 #[cfg(test)]

@@ -3,12 +3,11 @@
 //! In: verified pairs. Out: for each page a root that all pages of its component share. Used for
 //! the `component` column in every run, and for grouping on request.
 
-use std::collections::HashMap;
-
 use crate::cluster::identity::IdentitySets;
 use crate::error::Result;
 use crate::page::{PageId, PageVec, ScoredPair};
 use crate::page_table::PageTable;
+use crate::spill::Scratch;
 use crate::union_find::UnionFind;
 
 /// Pages in components; the first page of each is its root.
@@ -53,19 +52,15 @@ pub fn assign(in_rank_order: &[PageId], components: &mut Components, pages: usiz
 pub fn smallest_ids(pages: &PageTable, sets: &IdentitySets, pairs: &[ScoredPair]) -> Result<PageVec<PageId>> {
     let mut components = Components::of(&sets.first, pairs);
     let roots = PageVec::from_fn(pages.len(), |page| components.root(page));
-    let mut smallest: HashMap<PageId, (String, PageId)> = HashMap::new();
-    let mut size = PageVec::filled(pages.len(), 0u32);
-    roots.iter().for_each(|&root| size[root] += 1);
-    for (page, &root) in roots.by_page().filter(|&(_, &root)| size[root] > 1) {
-        let id = pages.id(page)?;
-        match smallest.get(&root) {
-            Some((known, _)) if *known <= id => {}
-            _ => {
-                smallest.insert(root, (id, page));
-            }
+    // A root is the first page of its component, and so the smallest until another one comes.
+    let mut smallest = PageVec::from_fn(pages.len(), |page| page);
+    let (mut own, mut known) = (Scratch::default(), Scratch::default());
+    for (page, &root) in roots.by_page().filter(|&(page, &root)| page != root) {
+        if pages.strings(page, &mut own)?.id < pages.strings(smallest[root], &mut known)?.id {
+            smallest[root] = page;
         }
     }
-    Ok(roots.by_page().map(|(page, root)| smallest.get(root).map_or(page, |(_, page)| *page)).collect())
+    Ok(roots.iter().map(|&root| smallest[root]).collect())
 }
 
 #[cfg(test)]

@@ -3,16 +3,17 @@
 pub mod components;
 pub mod covering;
 pub mod decided;
+mod fates;
 mod group_config;
 pub mod identity;
 pub mod rank;
 pub mod star;
 
+pub use fates::{Fate, Fates};
 pub use group_config::{ClusterMode, GroupConfig, Keep};
 
-use crate::page::{Kind, PageId, PageVec, ScoredPair};
+use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::{Decision, Plan};
-use identity::IdentitySets;
 
 /// A page that another can be dropped for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,11 +89,16 @@ impl Direction {
     }
 }
 
-/// For each node the pages it can be dropped for, as flat arrays.
+/// For each page the pages it can be dropped for, as flat arrays.
 pub struct Neighbours {
+    /// The place of each page that has any among the starts; [`NO_PLACE`] of others.
+    places: PageVec<u32>,
     starts: Vec<usize>,
     entries: Vec<Link>,
 }
+
+/// The place of pages that have none.
+const NO_PLACE: u32 = u32::MAX;
 
 impl Neighbours {
     /// The graph of `pairs` over `pages` pages.
@@ -103,99 +109,81 @@ impl Neighbours {
                 [pair.left, pair.right].into_iter().filter_map(move |page| Some((page, direction.link(pair, page)?)))
             })
         };
-        let mut starts = vec![0usize; pages + 1];
-        links().for_each(|(page, _)| starts[page.index() + 1] += 1);
-        for page in 0..pages {
-            starts[page + 1] += starts[page];
+        let mut places = PageVec::filled(pages, NO_PLACE);
+        let mut ends: Vec<usize> = Vec::new();
+        for (page, _) in links() {
+            if places[page] == NO_PLACE {
+                places[page] = u32::try_from(ends.len()).unwrap_or(NO_PLACE);
+                ends.push(0);
+            }
+            ends[places[page] as usize] += 1;
         }
-        let mut next = starts.clone();
-        let mut entries = vec![Link::to_itself(PageId::new(0)); starts[pages]];
+        let mut all = 0;
+        for end in &mut ends {
+            all += std::mem::replace(end, all);
+        }
+        let mut entries = vec![Link::to_itself(PageId::new(0)); all];
         for (page, link) in links() {
-            entries[next[page.index()]] = link;
-            next[page.index()] += 1;
+            // What is the start of the next page in the end is where the next entry goes until then.
+            let next = &mut ends[places[page] as usize];
+            entries[*next] = link;
+            *next += 1;
         }
-        Neighbours { starts, entries }
+        ends.insert(0, 0);
+        Neighbours { places, starts: ends, entries }
     }
 
     /// The pages that `page` can be dropped for.
     #[must_use]
     pub fn of(&self, page: PageId) -> &[Link] {
-        &self.entries[self.starts[page.index()]..self.starts[page.index() + 1]]
+        match self.places[page] {
+            NO_PLACE => &[],
+            at => &self.entries[self.starts[at as usize]..self.starts[at as usize + 1]],
+        }
     }
 }
 
-/// What became of a page.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Fate {
-    /// The page that is kept in its place; itself, if it is kept.
-    pub kept: PageId,
-    /// Similarity to that page.
-    pub similarity: f64,
-    /// Similarity of the whole pages, whatever of them was compared; nothing while it is not known.
-    pub page_similarity: Option<f64>,
-    /// What became of it.
-    pub kind: Kind,
+/// The page that each page was assigned to. Most are kept, and take four bytes.
+#[derive(Debug)]
+pub struct Chosen {
+    targets: PageVec<PageId>,
+    /// Of pages that were assigned to another, ascending.
+    links: Vec<(PageId, Link)>,
 }
 
-impl Fate {
-    /// That of a page with the same words as the kept one.
-    pub(crate) fn same_words(kept: PageId, is_same_text: bool) -> Fate {
-        let (page_similarity, kind) = if is_same_text { (Some(1.0), Kind::Exact) } else { (None, Kind::SameCore) };
-        Fate { kept, similarity: 1.0, page_similarity, kind }
-    }
-
-    /// Whether the page of this number is kept.
+impl Chosen {
+    /// From the links of those who were assigned to another page.
     #[must_use]
-    pub fn keeps(&self, page: PageId) -> bool {
-        self.kept == page
+    pub fn new(pages: usize, mut links: Vec<(PageId, Link)>) -> Chosen {
+        let mut targets = PageVec::from_fn(pages, |page| page);
+        links.iter().for_each(|(page, link)| targets[*page] = link.page);
+        links.sort_unstable_by_key(|row| row.0);
+        Chosen { targets, links }
     }
-}
 
-/// From the groups of identity sets to the fate of every page.
-///
-/// `chosen[first]` is the set that a set was assigned to; `tokens` shows which pages are empty or short, `is_same_text`
-/// whether all of two pages is the same.
-#[must_use]
-pub fn fates(
-    sets: &IdentitySets,
-    chosen: &PageVec<Link>,
-    tokens: &PageVec<u32>,
-    min_tokens: u32,
-    is_same_text: &dyn Fn(PageId, PageId) -> bool,
-) -> PageVec<Fate> {
-    let mut fates: PageVec<Fate> = sets
-        .first
-        .by_page()
-        .map(|(page, &first)| {
-            let Link { page: target, similarity, is_containment } = chosen[first];
-            let kept = sets.best[target];
-            if kept == page {
-                return Fate { kept, similarity: 1.0, page_similarity: Some(1.0), kind: Kind::Unique };
-            }
-            if target == first {
-                return Fate::same_words(kept, is_same_text(page, kept));
-            }
-            let kind = if is_containment { Kind::Contained } else { Kind::Near };
-            Fate { kept, similarity, page_similarity: None, kind }
-        })
-        .collect();
-    name_kept(&mut fates, tokens, min_tokens);
-    fates
-}
-
-/// Says of each page that is kept what it is.
-pub(crate) fn name_kept(fates: &mut PageVec<Fate>, tokens: &PageVec<u32>, min_tokens: u32) {
-    let mut stands_for_others = PageVec::filled(fates.len(), false);
-    for (_, fate) in fates.by_page().filter(|(page, fate)| !fate.keeps(*page)) {
-        stands_for_others[fate.kept] = true;
+    /// The page that a page was assigned to.
+    #[must_use]
+    pub fn target(&self, page: PageId) -> PageId {
+        self.targets[page]
     }
-    for (page, fate) in PageId::counting().zip(fates.iter_mut()).filter(|(page, fate)| fate.keeps(*page)) {
-        fate.kind = match tokens[page] {
-            0 => Kind::Empty,
-            _ if stands_for_others[page] => Kind::Representative,
-            few if few < min_tokens => Kind::Short,
-            _ => Kind::Unique,
-        };
+
+    /// Whether a page is kept.
+    #[must_use]
+    pub fn is_kept(&self, page: PageId) -> bool {
+        self.targets[page] == page
+    }
+
+    /// The link of a page to the one that it was assigned to.
+    #[must_use]
+    pub fn link(&self, page: PageId) -> Link {
+        let found = self.links.binary_search_by_key(&page, |row| row.0);
+        found.map_or_else(|_| Link::to_itself(page), |at| self.links[at].1)
+    }
+
+    /// Those who were assigned to another page, ascending, with their links.
+    #[must_use]
+    pub fn links(&self) -> &[(PageId, Link)] {
+        &self.links
     }
 }
 
@@ -240,36 +228,5 @@ pub(crate) mod tests {
         );
         let whole = ScoredPair { left_in_right: 1.0, right_in_left: 0.9, ..part };
         assert!(direction.any_link(&whole, PageId::new(3)).is_containment, "all of it is in the other, which has more");
-    }
-
-    #[test]
-    fn every_kind_of_fate() {
-        // 0 and 1 are the same page, 2 is near them, 3 empty, 4 short, 5 unique, 6 and 7 short copies, 8 is 1 in another frame.
-        let first = page_vec([0, 0, 2, 3, 4, 5, 6, 6, 0]);
-        let sets = IdentitySets { first, best: page_vec([1, 0, 2, 3, 4, 5, 6, 0, 0]), count: 6 };
-        let mut chosen: PageVec<Link> =
-            page_vec([0, 0, 0, 3, 4, 5, 6, 6, 0]).iter().copied().map(Link::to_itself).collect();
-        let near = PageId::new(2);
-        chosen[near].similarity = 0.8;
-        let is_same_text = |left: PageId, right: PageId| left.max(right) != PageId::new(8);
-        let fates = fates(&sets, &chosen, &vec![50, 50, 50, 0, 3, 50, 3, 3, 50].into(), 8, &is_same_text);
-        let kinds: Vec<Kind> = fates.iter().map(|fate| fate.kind).collect();
-        let expected = [
-            Kind::Exact,
-            Kind::Representative,
-            Kind::Near,
-            Kind::Empty,
-            Kind::Short,
-            Kind::Unique,
-            Kind::Representative,
-            Kind::Exact,
-            Kind::SameCore,
-        ];
-        assert_eq!(kinds, expected);
-        assert_eq!(
-            (fates[near].kept, fates[near].similarity),
-            (PageId::new(1), 0.8),
-            "the best-ranked copy is the one that is kept"
-        );
     }
 }

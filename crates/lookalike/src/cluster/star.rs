@@ -5,7 +5,7 @@
 //! dropped one is assigned to its *most similar* kept neighbour, the better-ranked one in a tie.
 
 use crate::cluster::covering::coverers_first;
-use crate::cluster::{Direction, Link, Neighbours};
+use crate::cluster::{Chosen, Direction, Link, Neighbours};
 use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::Guess;
 
@@ -17,7 +17,7 @@ pub fn stars(
     pairs: &[ScoredPair],
     direction: Direction,
     guess: Guess,
-) -> (PageVec<Link>, Neighbours) {
+) -> (Chosen, Neighbours) {
     let neighbours = Neighbours::new(pages, pairs, direction);
     let chosen = match direction {
         Direction::Either | Direction::Contained(_) => assign(pages, in_rank_order, &neighbours, guess),
@@ -29,11 +29,11 @@ pub fn stars(
 /// For every page that stands for a set: the set it is assigned to. The first guess is the
 /// best-ranked kept neighbour, whatever the similarity.
 #[must_use]
-pub fn assign(pages: usize, in_rank_order: &[PageId], neighbours: &Neighbours, guess: Guess) -> PageVec<Link> {
-    let mut chosen = PageVec::from_fn(pages, Link::to_itself);
-    let mut place = PageVec::filled(pages, 0usize);
+pub fn assign(pages: usize, in_rank_order: &[PageId], neighbours: &Neighbours, guess: Guess) -> Chosen {
+    let mut chosen = Vec::new();
+    let mut place = PageVec::filled(pages, 0u32);
     let mut kept = PageVec::filled(pages, false);
-    for (at, &page) in in_rank_order.iter().enumerate() {
+    for (at, &page) in (0..).zip(in_rank_order) {
         place[page] = at;
         kept[page] = !neighbours.of(page).iter().any(|link| kept[link.page]);
     }
@@ -45,10 +45,10 @@ pub fn assign(pages: usize, in_rank_order: &[PageId], neighbours: &Neighbours, g
             Guess::Best => candidates.min_by(|a, b| b.similarity.total_cmp(&a.similarity).then(by_place(a, b))),
         };
         if let Some(&best) = best {
-            chosen[page] = best;
+            chosen.push((page, best));
         }
     }
-    chosen
+    Chosen::new(pages, chosen)
 }
 
 #[cfg(test)]
@@ -62,7 +62,7 @@ mod tests {
     fn best<const N: usize>(order: [u32; N], pairs: &[ScoredPair]) -> Vec<(u32, f64)> {
         let neighbours = Neighbours::new(N, pairs, Direction::Either);
         let chosen = assign(N, &order.map(PageId::new), &neighbours, Guess::Best);
-        chosen.iter().map(|link| (link.page.number(), link.similarity)).collect()
+        PageId::first(N).map(|page| chosen.link(page)).map(|link| (link.page.number(), link.similarity)).collect()
     }
 
     #[test]
@@ -80,7 +80,7 @@ mod tests {
         assert_eq!(best([0, 1, 2], &pairs)[2], (1, 0.9));
         let neighbours = Neighbours::new(3, &pairs, Direction::Either);
         assert_eq!(
-            assign(3, &[0, 1, 2].map(PageId::new), &neighbours, Guess::First)[PageId::new(2)].page,
+            assign(3, &[0, 1, 2].map(PageId::new), &neighbours, Guess::First).target(PageId::new(2)),
             PageId::new(0)
         );
     }
@@ -92,8 +92,8 @@ mod tests {
             let neighbours = Neighbours::new(20, &pairs, Direction::Either);
             let order: Vec<PageId> = order.into_iter().map(PageId::new).collect();
             let chosen = assign(20, &order, &neighbours, Guess::Best);
-            let is_kept = |page: PageId| chosen[page].page == page;
-            for (page, link) in chosen.by_page() {
+            let is_kept = |page: PageId| chosen.is_kept(page);
+            for (page, link) in PageId::first(20).map(|page| (page, chosen.link(page))) {
                 prop_assert!(is_kept(link.page), "only kept pages are named");
                 if link.page == page {
                     // Kept: no kept page is a verified neighbour.

@@ -61,7 +61,7 @@ pub(super) struct MethodRun {
 pub(super) struct Runner<'a> {
     inputs: &'a [String],
     threads: usize,
-    memory_bytes: u64,
+    memory_bytes: Option<u64>,
 }
 
 /// A directory that is removed when it is dropped.
@@ -169,6 +169,6 @@ impl MethodRun {
         let first = &self.stored.first;
         let order: Vec<PageId> = first.pages().filter(|&page| first[page] == page).collect();
         let (chosen, _) = star::stars(first.len(), &order, pairs, Direction::of(&self.plan, Some(threshold)), guess);
-        first.iter().map(|&first| chosen[first].page).collect()
+        first.iter().map(|&first| chosen.target(first)).collect()
     }
 }

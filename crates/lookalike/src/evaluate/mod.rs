@@ -60,7 +60,7 @@ pub struct EvaluateOptions {
     /// Worker threads.
     pub threads: usize,
     /// The ceiling on memory of each run.
-    pub memory_bytes: u64,
+    pub memory_bytes: Option<u64>,
     /// Judged pages may be missing from the input.
     pub allow_missing: bool,
     /// All methods are also set to the recall that this one has with its own threshold.
@@ -91,7 +91,7 @@ impl EvaluateOptions {
             inputs: inputs.into_iter().map(Into::into).collect(),
             configs,
             threads: RunOptions::default_threads(),
-            memory_bytes: RunOptions::default_memory_bytes(),
+            memory_bytes: None,
             allow_missing: false,
             equal_recall: None,
             bit_ranges: PAPER_BIT_RANGES.to_vec(),

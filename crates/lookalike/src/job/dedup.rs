@@ -35,7 +35,7 @@ use crate::report::{self, Findings};
 use crate::work_dir::WorkDir;
 pub(crate) use against::Against;
 use inputs::Inputs;
-pub(crate) use limits::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEAST_INDEX_BYTES};
+pub(crate) use limits::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEAST_INDEX_BYTES, MOST_ROOM_BYTES};
 
 /// What a run leaves behind, beside the files.
 #[derive(Debug)]

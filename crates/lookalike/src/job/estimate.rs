@@ -6,8 +6,8 @@ use std::time::Instant;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
-use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEAST_INDEX_BYTES};
-use crate::page_table::BYTES_PER_PAGE;
+use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEAST_INDEX_BYTES, MOST_ROOM_BYTES};
+use crate::page_table::{BYTES_PER_PAGE, TABLE_BYTES_PER_PAGE};
 use crate::read::compression::Compression;
 use crate::read::{Corpus, Format, Source, discover};
 use crate::report::OutputOptions;
@@ -134,10 +134,12 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         (true, true) => scale(features, factor) * INDEX_BYTES_PER_FEATURE,
     };
     let floor = BASE_BYTES + all_pages * BYTES_PER_PAGE + index;
-    let wanted = floor + keys + sets;
+    let table = all_pages * TABLE_BYTES_PER_PAGE;
+    let wanted = floor + table + keys + sets;
+    let allowed = options.memory_bytes.unwrap_or(floor + MOST_ROOM_BYTES).max(floor);
     // Pages wait as tokens until it is known what is frame.
     let held = if config.leaves_out_frames() { scale(tokens, factor) * 8 } else { 0 };
-    let spilled = wanted.saturating_sub(options.memory_bytes.max(floor));
+    let spilled = wanted.saturating_sub(allowed);
     let packing_seconds = packing_seconds(&corpus, text_bytes as f64 * factor, options.outputs);
     Ok(Estimate {
         bytes,
@@ -146,7 +148,7 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         tokens_per_page,
         seconds: elapsed * factor * (1.0 + LATER_STAGES) + packing_seconds,
         packing_seconds,
-        memory_bytes: wanted.min(options.memory_bytes.max(floor)),
+        memory_bytes: wanted.min(allowed),
         memory_floor_bytes: floor,
         disk_bytes: bytes + all_pages * 100 + spilled + held,
         skipped,

@@ -120,7 +120,7 @@ pub fn recluster(
         return Err(Error::OtherResult { path: options.output.clone() });
     }
     let outcome = thread_pool(options.threads)?.install(|| {
-        let limit = usize::try_from(options.memory_bytes / 5).unwrap_or(usize::MAX);
+        let limit = usize::try_from(options.memory_limit() / 5).unwrap_or(usize::MAX);
         let loaded = stored::pages(directory, work.path(), limit)?;
         let sources = sources(&loaded, &stored)?;
         let corpus = config.corpus(sources);

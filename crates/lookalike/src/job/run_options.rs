@@ -12,7 +12,7 @@ use crate::report::run::RunFacts;
 /// use lookalike::RunOptions;
 ///
 /// let mut options = RunOptions::new(["crawl/*.warc.gz"], "out");
-/// options.memory_bytes = 4 << 30;
+/// options.memory_bytes = Some(4 << 30);
 /// options.strict = true;
 /// ```
 #[derive(Debug, Clone)]
@@ -22,8 +22,9 @@ pub struct RunOptions {
     pub inputs: Vec<String>,
     /// The output directory.
     pub output: PathBuf,
-    /// Ceiling on memory, in bytes.
-    pub memory_bytes: u64,
+    /// Ceiling on memory, in bytes, all of which may be used. Without one, what can be in files is there beyond some 250 MB,
+    /// and the run is refused if it needs more than half of the machine.
+    pub memory_bytes: Option<u64>,
     /// Worker threads.
     pub threads: usize,
     /// Stop at the first record that cannot be used.
@@ -49,7 +50,7 @@ impl RunOptions {
         RunOptions {
             inputs: inputs.into_iter().map(Into::into).collect(),
             output: output.into(),
-            memory_bytes: RunOptions::default_memory_bytes(),
+            memory_bytes: None,
             threads: RunOptions::default_threads(),
             strict: false,
             force: false,
@@ -65,6 +66,12 @@ impl RunOptions {
     #[must_use]
     pub fn default_memory_bytes() -> u64 {
         machine::memory_bytes().map_or(2 << 30, |bytes| bytes / 2)
+    }
+
+    /// The memory that must not be exceeded.
+    #[must_use]
+    pub fn memory_limit(&self) -> u64 {
+        self.memory_bytes.unwrap_or_else(RunOptions::default_memory_bytes)
     }
 
     /// As many threads as there are processors.
@@ -84,7 +91,7 @@ impl RunOptions {
             job,
             inputs: &self.inputs,
             output: &self.output,
-            memory_bytes: self.memory_bytes,
+            memory_bytes: self.memory_limit(),
             threads: self.threads,
             input_bytes,
             spilled,

@@ -3,6 +3,7 @@
 
 use std::fs::File;
 use std::io;
+use std::marker::PhantomData;
 use std::ops::Deref;
 
 use memmap2::Mmap;
@@ -32,5 +33,36 @@ impl Deref for MappedFile {
 
     fn deref(&self) -> &[u8] {
         &self.0
+    }
+}
+
+/// Numbers that any bytes stand for.
+pub(crate) trait AnyBits: Copy {}
+impl AnyBits for u8 {}
+impl AnyBits for u32 {}
+impl AnyBits for u64 {}
+impl AnyBits for u128 {}
+
+/// The numbers in a file, in the byte order of this machine.
+#[derive(Debug)]
+pub(crate) struct MappedItems<T> {
+    file: MappedFile,
+    items: PhantomData<T>,
+}
+
+impl<T: AnyBits> MappedItems<T> {
+    /// The numbers of a whole file.
+    pub(crate) fn new(file: MappedFile) -> MappedItems<T> {
+        MappedItems { file, items: PhantomData }
+    }
+}
+
+impl<T: AnyBits> Deref for MappedItems<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        // SAFETY: any bytes are a number. What is mapped begins at a page of memory, so nothing is left out before the first.
+        unsafe { self.file.align_to::<T>() }.1
     }
 }

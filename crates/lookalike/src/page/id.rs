@@ -216,11 +216,6 @@ impl<T> PageVec<T> {
         self.pages().zip(&self.0)
     }
 
-    /// The values.
-    #[must_use]
-    pub fn as_slice(&self) -> &[T] {
-        &self.0
-    }
 }
 
 impl<T> Index<PageId> for PageVec<T> {

@@ -24,7 +24,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 
 use crate::candidate::inverted::Collisions;
-use crate::cluster::Fate;
+use crate::cluster::Fates;
 use crate::cluster::decided::DecisionReport;
 use crate::cluster::identity::IdentitySets;
 use crate::config::Config;
@@ -57,7 +57,7 @@ pub struct Findings<'a> {
     /// Compared pairs.
     pub verified: &'a Verified,
     /// What became of each page.
-    pub fates: &'a PageVec<Fate>,
+    pub fates: &'a Fates,
     /// For each page the page with the smallest id in its component.
     pub component: &'a PageVec<PageId>,
     /// Candidate pairs.
@@ -132,11 +132,10 @@ impl Findings<'_> {
     /// Groups of two pages or more by their kept page, largest first.
     #[must_use]
     pub fn cluster_sizes(&self) -> Vec<(PageId, u64)> {
-        let mut sizes = PageVec::filled(self.fates.len(), 0u64);
-        for fate in self.fates {
-            sizes[fate.kept] += 1;
-        }
-        let mut groups: Vec<(PageId, u64)> = PageId::counting().zip(sizes).filter(|row| row.1 > 1).collect();
+        let mut sizes = PageVec::filled(self.fates.len(), 0u32);
+        self.fates.all_kept().iter().for_each(|&kept| sizes[kept] += 1);
+        let groups = PageId::counting().zip(sizes).filter(|row| row.1 > 1);
+        let mut groups: Vec<(PageId, u64)> = groups.map(|(kept, size)| (kept, u64::from(size))).collect();
         groups.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(&b.0)));
         groups
     }

@@ -8,6 +8,7 @@ use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::job::dedup::Run;
 use crate::job::dedup::against::IndexMatch;
 use crate::job::dedup::first_reading::Sketched;
+use crate::job::dedup::limits::{SKETCHES_SHARE, TABLE_SHARE};
 use crate::job::dedup::sketched_batch::SketchedBatch;
 use crate::page::{PageId, PageOrigin, SourceId};
 use crate::page_table::{NewPage, PageStrings, PageTable};
@@ -90,14 +91,18 @@ impl Assembler<'_> {
                 strings: PageStrings { id, url, title },
             })?;
         }
+        let pages = table.pages.len() as u64;
+        let limit = self.run.spill_limit(pages, SKETCHES_SHARE) / table.columns.len().max(1);
         for (column, values) in table.columns.iter_mut().zip(&batch.columns) {
+            column.lower_limit(limit);
             column.append(values)?;
         }
+        table.pages.lower_limit(self.run.spill_limit(pages, TABLE_SHARE));
         if let (Some(sets), Some(more)) = (&mut table.sets, &batch.sets) {
-            sets.lower_limit(self.run.feature_bytes(table.pages.len() as u64));
+            sets.lower_limit(self.run.feature_bytes(pages));
             sets.append(more, start)?;
         }
-        self.run.check_floor(table.pages.len() as u64)
+        self.run.check_floor(pages)
     }
 
     /// Makes room for the bands of stories. What came before has none.
@@ -107,7 +112,7 @@ impl Assembler<'_> {
             return Ok(());
         }
         let zeros = vec![NO_KEY; table.pages.len()];
-        let limit = self.run.spill_limit(0.3) / wide.columns();
+        let limit = self.run.spill_limit(table.pages.len() as u64, SKETCHES_SHARE) / wide.columns();
         for at in narrow.bands..narrow.bands + wide.story_bands - narrow.story_bands {
             let mut column = Spill::new(self.run.work.path().join(format!("story-column-{at}")), limit);
             column.append(&zeros)?;

@@ -6,7 +6,7 @@ use crate::candidate::band_join::Candidates;
 use crate::cluster::components::{Components, smallest_ids};
 use crate::cluster::decided::{self, PageDecision};
 use crate::cluster::identity::IdentitySets;
-use crate::cluster::{ClusterMode, Direction, Fate, Link, Neighbours, components, fates, name_kept, star};
+use crate::cluster::{Chosen, ClusterMode, Direction, Fate, Fates, Link, Neighbours, components, star};
 use crate::error::Result;
 use crate::job::dedup::Run;
 use crate::job::dedup::held_pages::HeldPages;
@@ -23,7 +23,7 @@ pub(super) const ROUNDS: usize = 32;
 
 /// What became of each page.
 pub(crate) struct Groups {
-    pub(crate) fates: PageVec<Fate>,
+    pub(crate) fates: Fates,
     /// For each page the page with the smallest id in its component.
     pub(crate) component: PageVec<PageId>,
 }
@@ -31,12 +31,12 @@ pub(crate) struct Groups {
 /// Shows every kept page with each of the kept pages that a dropped neighbour of it is near to, if a crowd kept them apart.
 pub(super) fn behind_dropped(
     order: &[PageId],
-    chosen: &PageVec<Link>,
+    chosen: &Chosen,
     neighbours: &Neighbours,
     is_in_crowd: &dyn Fn(PageId) -> bool,
     mut visit: impl FnMut(PageId, PageId) -> Result<()>,
 ) -> Result<()> {
-    let is_kept = |page: PageId| chosen[page].page == page;
+    let is_kept = |page: PageId| chosen.is_kept(page);
     for &page in order.iter().filter(|&&page| is_kept(page)) {
         let concerns = |other: PageId| is_in_crowd(page) || is_in_crowd(other);
         let dropped = neighbours.of(page).iter().filter(|link| !is_kept(link.page) && concerns(link.page));
@@ -110,8 +110,8 @@ impl Run<'_> {
             }
         };
         // Results of the first version do not say it.
-        let is_same_text = |left: PageId, right: PageId| pages.text_hash[left] == pages.text_hash[right];
-        let fates = fates(sets, &chosen, &pages.tokens, self.config.pairs.min_tokens, &is_same_text);
+        let is_same_text = |left: PageId, right: PageId| pages.text_hash(left) == pages.text_hash(right);
+        let fates = Fates::new(sets, &chosen, &pages.tokens, self.config.pairs.min_tokens, &is_same_text);
         Ok(Groups { fates, component: smallest_ids(pages, sets, pairs)? })
     }
 
@@ -124,13 +124,11 @@ impl Run<'_> {
         chosen: &PageVec<PageId>,
         pairs: &[ScoredPair],
         direction: Direction,
-    ) -> Result<PageVec<Link>> {
+    ) -> Result<Chosen> {
         let wanted: Vec<(PageId, PageId)> =
             order.iter().map(|&page| (page, chosen[page])).filter(|&(page, kept)| page != kept).collect();
-        let mut assigned = PageVec::from_fn(pages.len(), Link::to_itself);
         let links = self.links(reading, pages, &wanted, pairs, direction)?;
-        wanted.iter().zip(links).for_each(|(&(page, _), link)| assigned[page] = link);
-        Ok(assigned)
+        Ok(Chosen::new(pages.len(), wanted.iter().map(|row| row.0).zip(links).collect()))
     }
 
     /// The link from the first page of each of these to the second. Those that were not compared before are compared now.
@@ -171,18 +169,17 @@ impl Run<'_> {
         sets: &IdentitySets,
         pairs: &[ScoredPair],
         decisions: &BTreeMap<PageId, PageDecision>,
-        (rank, fates): (&dyn Fn(PageId) -> u32, &mut PageVec<Fate>),
+        (rank, fates): (&dyn Fn(PageId) -> u32, &mut Fates),
     ) -> Result<u64> {
-        let kept: PageVec<PageId> = fates.iter().map(|fate| fate.kept).collect();
-        let mut chosen = decided::apply(&kept, decisions, rank);
-        chosen.retain(|&page, stays| fates[page].kept != *stays);
+        let mut chosen = decided::apply(fates.all_kept(), decisions, rank);
+        chosen.retain(|&page, stays| fates.kept(page) != *stays);
         let changed = chosen.len() as u64;
         let mut other_words = Vec::new();
         for (&page, &stays) in &chosen {
             if page == stays {
-                fates[page] = Fate { kept: page, similarity: 1.0, page_similarity: Some(1.0), kind: Kind::Unique };
+                fates.set(page, Fate::kept(page));
             } else if sets.first[page] == sets.first[stays] {
-                fates[page] = Fate::same_words(stays, pages.text_hash[page] == pages.text_hash[stays]);
+                fates.set(page, Fate::same_words(stays, pages.text_hash(page) == pages.text_hash(stays)));
             } else {
                 other_words.push((page, stays));
             }
@@ -192,9 +189,9 @@ impl Run<'_> {
         let direction = Direction::of(self.plan, None);
         for (&(page, kept), link) in other_words.iter().zip(self.links(reading, pages, &wanted, pairs, direction)?) {
             let kind = if link.is_containment { Kind::Contained } else { Kind::Near };
-            fates[page] = Fate { kept, similarity: link.similarity, page_similarity: None, kind };
+            fates.set(page, Fate { kept, similarity: link.similarity, page_similarity: None, kind });
         }
-        name_kept(fates, &pages.tokens, self.config.pairs.min_tokens);
+        fates.name_kept(&pages.tokens, self.config.pairs.min_tokens);
         Ok(changed)
     }
 }

@@ -15,6 +15,7 @@ use crate::job::dedup::against::{Against, IndexMatch};
 use crate::job::dedup::assembler::Assembler;
 use crate::job::dedup::checkpoint::{self, Checkpoints};
 use crate::job::dedup::held_pages::HeldPages;
+use crate::job::dedup::limits::{SKETCHES_SHARE, TABLE_SHARE};
 use crate::job::dedup::sketched_batch::{SketchedBatch, SketchedWith};
 use crate::page::{PageId, SourceId};
 use crate::page_table::PageTable;
@@ -106,7 +107,7 @@ impl Run<'_> {
         let work = self.work.path();
         let is_exact_only = self.config.pairs.exact_only;
         let count = if is_exact_only { 0 } else { self.plan.columns().columns() };
-        let limit = self.spill_limit(0.3) / count.max(1);
+        let limit = self.spill_limit(0, SKETCHES_SHARE) / count.max(1);
         let keeps_features = self.plan.keeps_features() && !is_exact_only;
         let mut table = Assembler {
             run: self,
@@ -115,7 +116,7 @@ impl Run<'_> {
             captures: Captures::default(),
             base: (SourceId::from_index(0), 0),
             sketched: Sketched {
-                pages: PageTable::new(work, self.spill_limit(0.1)),
+                pages: PageTable::new(work, self.spill_limit(0, TABLE_SHARE)),
                 columns: (0..count).map(|column| Spill::new(work.join(format!("column-{column}")), limit)).collect(),
                 sets: keeps_features.then(|| {
                     PageSets::new(work, self.feature_bytes(0), self.plan.sketch.words(), self.plan.is_weighted())

@@ -1,6 +1,5 @@
 //! What a run may use, and what it must have.
 
-use crate::candidate::pair_filter::PairFilter;
 use crate::config::Keep;
 use crate::error::{Error, Result};
 use crate::job::dedup::Run;
@@ -20,12 +19,23 @@ pub(crate) const LEAST_INDEX_BYTES: u64 = 48 << 20;
 /// Memory in which they are found where there is plenty, and that their features take: more would save next to no time.
 const MOST_INDEX_BYTES: u64 = 192 << 20;
 
+/// Memory for arrays that can be in files where nobody said how much there is: more would save next to no time.
+pub(crate) const MOST_ROOM_BYTES: u64 = 256 << 20;
+
+/// How that memory is divided: between the columns that candidates are found by, what pages are called and where they are, and
+/// the features of pages that are compared.
+pub(super) const SKETCHES_SHARE: f64 = 0.3;
+pub(super) const TABLE_SHARE: f64 = 0.2;
+pub(super) const FEATURES_SHARE: f64 = 0.5;
+
 impl Run<'_> {
-    /// A share of the memory that is left for arrays that can spill.
-    pub(super) fn spill_limit(&self, share: f64) -> usize {
-        let free = self.options.memory_bytes.saturating_sub(BASE_BYTES) as f64;
+    /// A share of the memory for arrays that can be in files, once there are so many pages.
+    pub(super) fn spill_limit(&self, pages: u64, share: f64) -> usize {
+        let needed = self.base_bytes() + pages * BYTES_PER_PAGE;
+        let free = self.options.memory_limit().saturating_sub(needed);
+        let room = if self.options.memory_bytes.is_some() { free } else { free.min(MOST_ROOM_BYTES) };
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a size is a size
-        let limit = (free * share) as usize;
+        let limit = (room as f64 * share) as usize;
         limit
     }
 
@@ -37,34 +47,28 @@ impl Run<'_> {
 
     /// Memory for the features of all pages, where candidates are found by them, once there are so many pages.
     pub(super) fn feature_bytes(&self, pages: u64) -> usize {
-        let free = self.options.memory_bytes.saturating_sub(self.base_bytes() + pages * self.bytes_per_page());
-        // Pages that are matched one by one are compared in no order that suits a file.
-        let most = if self.plan.matches_in_order() { u64::MAX } else { MOST_INDEX_BYTES };
-        usize::try_from((free / 3).min(most)).unwrap_or(usize::MAX)
+        if self.plan.matches_in_order() {
+            // Pages that are matched one by one are compared in no order that suits a file.
+            let free = self.options.memory_limit().saturating_sub(self.base_bytes() + pages * BYTES_PER_PAGE);
+            return usize::try_from(free / 3).unwrap_or(usize::MAX);
+        }
+        self.spill_limit(pages, 1.0 / 3.0).min(usize::try_from(MOST_INDEX_BYTES).unwrap_or(usize::MAX))
     }
 
     /// Memory for finding pages by features, beside these features and what there is of each page.
     pub(super) fn index_bytes(&self, pages: u64, features: usize) -> usize {
-        let used = BASE_BYTES + pages * self.bytes_per_page() + features as u64;
-        let free = self.options.memory_bytes.saturating_sub(used);
+        let used = BASE_BYTES + pages * BYTES_PER_PAGE + features as u64;
+        let free = self.options.memory_limit().saturating_sub(used);
         // A growing array of features or strings took more than it has now.
         usize::try_from((free / 2).clamp(LEAST_INDEX_BYTES, MOST_INDEX_BYTES)).unwrap_or(usize::MAX)
     }
 
-    /// Memory per page, beside what can spill.
-    fn bytes_per_page(&self) -> u64 {
-        let is_loaded = PairFilter::needs_columns(self.plan.decision);
-        let columns = if is_loaded { self.plan.columns().columns() } else { 0 };
-        BYTES_PER_PAGE + 8 * columns as u64
-    }
-
     /// Stops the run when there are more pages than the memory can hold.
     pub(super) fn check_floor(&self, pages: u64) -> Result<()> {
-        let bytes_per_page = self.bytes_per_page();
-        let needed = self.base_bytes() + pages * bytes_per_page;
-        let given = self.options.memory_bytes;
+        let needed = self.base_bytes() + pages * BYTES_PER_PAGE;
+        let given = self.options.memory_limit();
         if needed > given {
-            return Err(Error::MemoryFloor { given, needed, pages, bytes_per_page });
+            return Err(Error::MemoryFloor { given, needed, pages, bytes_per_page: BYTES_PER_PAGE });
         }
         if pages > PageId::MOST_PAGES {
             return Err(Error::conflict(

@@ -19,7 +19,7 @@ use crate::read::Corpus;
 use crate::size::format_bytes;
 use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::sketcher::{NO_KEY, NO_LANGUAGE};
-use crate::spill::{Scratch, Spill};
+use crate::spill::{AllItems, Scratch};
 use crate::verify::{self, Verified};
 
 /// Who is the same page, who comes first, and who is worth comparing.
@@ -59,8 +59,9 @@ impl Run<'_> {
         let pages = &sketched.pages;
         self.check_groups(sketched)?;
         let ranks = self.ranks(corpus, pages)?;
-        let sets =
-            IdentitySets::new(&pages.identity, &pages.tokens, &|page| !pages.is_revisit(page), &|page| ranks.of(page));
+        let identity = |page: PageId| pages.identity(page).unwrap_or_default();
+        let has_text = |page: PageId| !pages.is_revisit(page);
+        let sets = IdentitySets::new(&identity, &pages.tokens, &has_text, &|page| ranks.of(page));
         let rank = |page: PageId| ranks.of(sets.best[page]);
         let order = in_rank_order(&sets, &rank);
         let joined = if self.plan.matches_in_order() || self.config.pairs.exact_only {
@@ -142,12 +143,11 @@ impl Run<'_> {
         let layout = self.plan.columns();
         let takes_part = |page: PageId| self.takes_part(sketched, sets, page);
         let needs_columns = PairFilter::needs_columns(self.plan.decision);
-        let mut scratches: Vec<Scratch<u64>> = sketched.columns.iter().map(|_| Scratch::default()).collect();
-        let mut loaded: Vec<&[u64]> = Vec::new();
-        for (number, (column, scratch)) in sketched.columns.iter().zip(&mut scratches).enumerate() {
-            let is_needed = needs_columns || number >= layout.first_bits();
-            loaded.push(if is_needed { column.read(0..column.len(), scratch)? } else { &[] });
-        }
+        let is_needed = |number: usize| needs_columns || number >= layout.first_bits();
+        let needed = { sketched.columns.iter().enumerate() }
+            .map(|(number, column)| if is_needed(number) { column.all() } else { Ok(AllItems::Memory(&[])) })
+            .collect::<Result<Vec<_>>>()?;
+        let loaded: Vec<&[u64]> = needed.iter().map(|column| &**column).collect();
         let groups = layout.group_column().map(|column| loaded[column]);
         let filter = PairFilter {
             bands: if needs_columns { loaded[..layout.bands].to_vec() } else { Vec::new() },
@@ -162,10 +162,9 @@ impl Run<'_> {
         // Pages of different groups are not even to meet in a bucket.
         let grouped =
             |page: PageId, key: u64| (groups.map_or(key, |groups| key ^ groups[page.index()].rotate_left(17)), page);
-        let mut scratch = Scratch::default();
         for (band, column) in sketched.columns[..layout.first_bits()].iter().enumerate() {
-            let keys = if needs_columns { loaded[band] } else { column.read(0..column.len(), &mut scratch)? };
-            let keys = PageId::counting().zip(keys);
+            let keys = column.all()?;
+            let keys = PageId::counting().zip(&*keys);
             let has_key = |key: u64| band < layout.bands || key != NO_KEY;
             join.add(band, keys.filter(|row| has_key(*row.1)).map(|(page, &key)| grouped(page, key)));
         }
@@ -241,8 +240,7 @@ impl Run<'_> {
     pub(super) fn groups(&self, sketched: &Sketched) -> Result<Option<Vec<u64>>> {
         let column = self.plan.columns().group_column();
         let Some(column) = column.and_then(|column| sketched.columns.get(column)) else { return Ok(None) };
-        let column: &Spill<u64> = column;
-        Ok(Some(column.read(0..column.len(), &mut Scratch::default())?.to_vec()))
+        Ok(Some(column.all()?.to_vec()))
     }
 
     fn members(&self, sketched: &Sketched, sets: &IdentitySets, page_sets: &PageSets) -> Vec<PageId> {
@@ -253,7 +251,7 @@ impl Run<'_> {
     fn check_index(&self, pages: &PageTable, sets: &PageSets) -> Result<()> {
         let features = sets.feature_count();
         let needed = BASE_BYTES + pages.len() as u64 * BYTES_PER_PAGE + features * INDEX_BYTES_PER_FEATURE;
-        if needed <= self.options.memory_bytes {
+        if needed <= self.options.memory_limit() {
             return Ok(());
         }
         let expected = format!(
@@ -261,7 +259,7 @@ impl Run<'_> {
             self.config.method.name(),
             format_bytes(needed)
         );
-        Err(Error::invalid("memory", format_bytes(self.options.memory_bytes), expected))
+        Err(Error::invalid("memory", format_bytes(self.options.memory_limit()), expected))
     }
 
     /// Pages matched one after the other in their order, examples first.

@@ -6,8 +6,9 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::job::dedup::Run;
 use crate::job::dedup::held_pages::HeldPages;
+use crate::job::dedup::limits::FEATURES_SHARE;
 use crate::page::{PageId, SourceId};
-use crate::page_table::{BYTES_PER_PAGE, PageTable};
+use crate::page_table::PageTable;
 use crate::plan::Plan;
 use crate::read::Corpus;
 use crate::sketch::page_sets::{PageSets, SetBatch};
@@ -22,8 +23,7 @@ impl Run<'_> {
         wanted_pages: &[PageId],
         plan: &Plan,
     ) -> Result<PageSets> {
-        let table_bytes = usize::try_from(pages.len() as u64 * BYTES_PER_PAGE).unwrap_or(usize::MAX);
-        let limit = self.spill_limit(1.0).saturating_sub(table_bytes) / 2;
+        let limit = self.spill_limit(pages.len() as u64, FEATURES_SHARE);
         let mut sets = PageSets::new(self.work.path(), limit, plan.sketch.words(), plan.is_weighted());
         let shingles = wanted_pages.iter().map(|&page| pages.tokens[page] as usize).sum();
         sets.reserve(wanted_pages.len(), shingles);
@@ -41,7 +41,7 @@ impl Run<'_> {
             wanted_pages.iter().partition(|&&page| is_held(page));
         let is_as_before = |page: PageId, found: u128| {
             // A page that is seen in another way has another hash.
-            plan.text.scope != self.plan.text.scope || pages.identity.get(page).is_none_or(|known| *known == found)
+            plan.text.scope != self.plan.text.scope || pages.identity(page).is_none_or(|known| known == found)
         };
         if let Some(held) = held.filter(|_| !from_files.is_empty()) {
             let new_worker = || Sketcher::of_plan(plan);

@@ -5,11 +5,11 @@
 
 use std::collections::HashMap;
 
-use crate::cluster::Fate;
+use crate::cluster::Fates;
 use crate::error::Result;
 use crate::job::dedup::Run;
 use crate::job::dedup::held_pages::HeldPages;
-use crate::page::{PageId, PageOrigin, PageVec};
+use crate::page::{PageId, PageOrigin};
 use crate::page_table::PageTable;
 use crate::read::Corpus;
 use crate::sketch::page_sets::PairScratch;
@@ -26,19 +26,19 @@ impl Run<'_> {
         reading: (&Corpus, Option<&HeldPages>),
         pages: &PageTable,
         verified: &mut Verified,
-        fates: &mut PageVec<Fate>,
+        fates: &mut Fates,
     ) -> Result<()> {
         let is_whole = |page: PageId| pages.scope[page].is_none_or(|scope| scope == Scope::Page);
-        let has_text = |page: PageId| pages.origin(page) != PageOrigin::IndexRow && pages.text_hash[page] != 0;
+        let has_text = |page: PageId| pages.origin(page) != PageOrigin::IndexRow && pages.text_hash(page) != 0;
         let texts = |left: PageId, right: PageId| {
-            let (left, right) = (pages.text_hash[left], pages.text_hash[right]);
+            let (left, right) = (pages.text_hash(left), pages.text_hash(right));
             (left.min(right), left.max(right))
         };
         let known = |left: PageId, right: PageId, similarity: f64| {
             if is_whole(left) && is_whole(right) {
                 return Some(similarity);
             }
-            (has_text(left) && pages.text_hash[left] == pages.text_hash[right]).then_some(1.0)
+            (has_text(left) && pages.text_hash(left) == pages.text_hash(right)).then_some(1.0)
         };
         // One page for every text that has to be read.
         let mut page_of: HashMap<u64, PageId> = HashMap::new();
@@ -47,7 +47,7 @@ impl Run<'_> {
             if has_text(left) && has_text(right) {
                 similarities.insert(texts(left, right), 0.0);
                 for page in [left, right].map(|page| pages.with_text(page)) {
-                    page_of.entry(pages.text_hash[page]).or_insert(page);
+                    page_of.entry(pages.text_hash(page)).or_insert(page);
                 }
             }
         };
@@ -57,12 +57,13 @@ impl Run<'_> {
                 want(pair.left, pair.right);
             }
         }
-        for (page, fate) in PageId::counting().zip(fates.iter_mut()) {
-            fate.page_similarity = fate.page_similarity.or_else(|| known(page, fate.kept, fate.similarity));
-            if fate.page_similarity.is_none() {
-                want(page, fate.kept);
+        fates.complete(|page, kept, similarity| {
+            let whole = known(page, kept, similarity);
+            if whole.is_none() {
+                want(page, kept);
             }
-        }
+            whole
+        });
         let mut needed: Vec<PageId> = page_of.values().copied().collect();
         needed.sort_unstable();
         let plan = self.plan.of_whole_pages();
@@ -76,9 +77,7 @@ impl Run<'_> {
         for pair in verified.pairs.iter_mut().chain(&mut verified.near_misses) {
             pair.page_similarity = pair.page_similarity.or_else(|| found(pair.left, pair.right));
         }
-        for (page, fate) in PageId::counting().zip(fates.iter_mut()) {
-            fate.page_similarity = fate.page_similarity.or_else(|| found(page, fate.kept));
-        }
+        fates.complete(|page, kept, _| found(page, kept));
         Ok(())
     }
 }

@@ -54,7 +54,7 @@ impl Sink for Captures {
         let (mut own, mut other) = (Scratch::default(), Scratch::default());
         for RepeatedUrl { key, captures } in &urls {
             for (at, (page, captured)) in captures.iter().enumerate() {
-                let fate = &findings.fates[*page];
+                let fate = findings.fates.of(*page);
                 let strings = pages.strings(*page, &mut own)?;
                 let previous = at.checked_sub(1).map(|at| &captures[at]);
                 let (change, similarity) = previous
@@ -178,7 +178,7 @@ impl Change {
 
 /// Whether two captures have the same payload or text.
 fn is_same(findings: &Findings<'_>, one: &(PageId, Captured), two: &(PageId, Captured)) -> bool {
-    let text_hash = |page: PageId| findings.pages.text_hash[page];
+    let text_hash = |page: PageId| findings.pages.text_hash(page);
     let is_equal = |one: u64, two: u64| one != 0 && one == two;
     is_equal(one.1.payload, two.1.payload) || is_equal(text_hash(one.0), text_hash(two.0))
 }
@@ -227,7 +227,7 @@ impl<'a> Similarities<'a> {
         }
         match self.pairs.get(&(one.min(two), one.max(two))) {
             Some(&(similarity, true)) => (Change::Near, Some(similarity)),
-            _ if findings.fates[before.0].kept == findings.fates[after.0].kept => (Change::SameCluster, None),
+            _ if findings.fates.kept(before.0) == findings.fates.kept(after.0) => (Change::SameCluster, None),
             Some(&(similarity, false)) if !similarity.is_nan() => (Change::Different, Some(similarity)),
             _ => (Change::Different, None),
         }

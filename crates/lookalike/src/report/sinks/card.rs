@@ -149,7 +149,7 @@ fn configurations(findings: &Findings<'_>, output: &Path, context: &SinkContext<
         { sources }.filter(|(_, source)| source.origin == PageOrigin::Input).collect();
     let formats: BTreeSet<&str> = sources.iter().map(|(_, source)| source.format.name()).collect();
     // Only files with dropped records are in removed/.
-    let has_dropped = |id: SourceId| findings.pages.pages_of(id).any(|page| !findings.fates[page].keeps(page));
+    let has_dropped = |id: SourceId| findings.pages.pages_of(id).any(|page| !findings.fates.keeps(page));
     let loadable = ["jsonl", "parquet", "csv", "tsv", "arrow"];
     let is_loadable = formats.len() == 1 && formats.iter().all(|format| loadable.contains(format));
     let is_converted = options.kept_format != KeptFormat::Same;

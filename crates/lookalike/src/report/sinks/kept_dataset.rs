@@ -38,7 +38,7 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path) -> Result<()> {
     let sources = (0..).map(SourceId::from_index).zip(&findings.reading.sources);
     for (index, source) in sources.filter(|(_, source)| source.origin == PageOrigin::Input) {
         let Some(path) = source.location.path().filter(|_| !source.format.is_page_file()) else { continue };
-        let kept = findings.pages.pages_of(index).filter(|&page| findings.fates[page].keeps(page)).count() as u64;
+        let kept = findings.pages.pages_of(index).filter(|&page| findings.fates.keeps(page)).count() as u64;
         // A file is in its folder, and in those above it up to the input.
         for (folder, (at, _)) in path.ancestors().skip(1).zip(source.name.rmatch_indices('/').chain([(0, "")])) {
             let below = source.name[at..].trim_start_matches('/');

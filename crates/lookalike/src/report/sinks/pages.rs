@@ -43,7 +43,7 @@ impl Sink for Pages {
         for (page, &first) in findings.sets.first.by_page().filter(|(page, _)| pages.is_page(*page)) {
             let strings = pages.strings(page, &mut own)?;
             let place = pages.place(page);
-            let text_hash = Some(pages.text_hash[page]).filter(|&hash| hash != 0).map(|hash| format!("{hash:016x}"));
+            let text_hash = Some(pages.text_hash(page)).filter(|&hash| hash != 0).map(|hash| format!("{hash:016x}"));
             table.push(&[
                 Cell::Text(Some(strings.id)),
                 Cell::Text(Some(&findings.source_path(page))),

@@ -38,7 +38,7 @@ impl Sink for Removed {
         let (mut own, mut other) = (Scratch::default(), Scratch::default());
         let removed = directory.join(files::REMOVED);
         records::write(findings, &removed, Selection::Removed, context.options, |page, written| {
-            let fate = &findings.fates[page];
+            let fate = findings.fates.of(page);
             table.push(&[
                 Cell::Text(Some(pages.strings(page, &mut own)?.id)),
                 Cell::Text(Some(&findings.source_path(page))),

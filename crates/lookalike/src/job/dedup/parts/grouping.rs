@@ -91,7 +91,7 @@ impl Grouping {
             }
             Task::Stars => {
                 let (chosen, _) = star::stars(positions.len(), &order, &pairs, direction, self.plan.guess);
-                for (page, link) in chosen.by_page().filter(|(page, link)| link.page != *page) {
+                for &(page, link) in chosen.links() {
                     self.out.push(&[
                         position(page),
                         position(link.page),

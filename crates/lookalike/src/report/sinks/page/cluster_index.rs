@@ -68,7 +68,7 @@ impl Clusters {
             next[at as usize] += 1;
         }
         let mut clusters = Clusters { rows, members, starts };
-        let similarity = |page: PageId| findings.fates[page].similarity;
+        let similarity = |page: PageId| findings.fates.of(page).similarity;
         for at in 0..clusters.rows.len() {
             let group = &mut clusters.members[clusters.starts[at]..clusters.starts[at + 1]];
             group.sort_by(|&a, &b| similarity(a).total_cmp(&similarity(b)).then(a.cmp(&b)));
@@ -142,8 +142,8 @@ impl<'a> ClusterIndex<'a> {
         let (kept, size) = self.clusters.rows[at];
         let members = self.clusters.members(at);
         let fates = self.findings.fates;
-        let near = members.iter().filter(|&&page| fates[page].kind != Kind::Exact).count();
-        let weakest = members.first().map_or(1.0, |&page| fates[page].similarity);
+        let near = members.iter().filter(|&&page| fates.of(page).kind != Kind::Exact).count();
+        let weakest = members.first().map_or(1.0, |&page| fates.of(page).similarity);
         writer.line.clear();
         let _ = write!(writer.line, "{size}\t{near}\t{}", units(weakest));
         writer.kept = None;
@@ -152,7 +152,7 @@ impl<'a> ClusterIndex<'a> {
         writer.kept = Some(own);
         let mut ends = vec![writer.line.len()];
         for &page in members.iter().take(most) {
-            let fate = &fates[page];
+            let fate = fates.of(page);
             writer.page(&self.strings(page)?);
             let whole = fate.page_similarity.map(units).map_or_else(String::new, |whole| whole.to_string());
             let kind = match fate.kind {

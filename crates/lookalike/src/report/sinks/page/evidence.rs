@@ -53,14 +53,14 @@ impl Evidence {
         let paired: BTreeSet<PageId> = pairs.iter().flat_map(|pair| [pair.left, pair.right]).collect();
         let chosen = worth_a_look(findings, clusters);
         let mut needed = paired.clone();
-        needed.extend(chosen.iter().flat_map(|&page| [page, findings.fates[page].kept]));
+        needed.extend(chosen.iter().flat_map(|&page| [page, findings.fates.kept(page)]));
         // Names of the first rows, where pages have no titles.
         needed.extend(clusters.rows.iter().take(SNIPPETS).map(|row| row.0));
         let (texts, raw) = read(findings, &needed, &paired)?;
         let text = |page: PageId| texts.get(&page).map_or("", |text: &ShownText| text.compared.as_str());
         let diffs = chosen
             .par_iter()
-            .map(|&page| shortened(diff::pieces(text(findings.fates[page].kept), text(page)), DIFF_LETTERS));
+            .map(|&page| shortened(diff::pieces(text(findings.fates.kept(page)), text(page)), DIFF_LETTERS));
         let diffs = diffs.collect();
         Ok(Evidence {
             diffs,
@@ -101,7 +101,7 @@ const SNIPPETS: usize = 100;
 fn worth_a_look(findings: &Findings<'_>, clusters: &Clusters) -> Vec<PageId> {
     let has_text = |page: PageId| findings.pages.origin(page) != PageOrigin::IndexRow;
     let differs = |page: &PageId| {
-        let fate = &findings.fates[*page];
+        let fate = findings.fates.of(*page);
         matches!(fate.kind, Kind::Near | Kind::Contained) && has_text(*page) && has_text(fate.kept)
     };
     let weakest = |at: usize| clusters.members(at).iter().copied().find(|page| differs(page));
@@ -109,7 +109,7 @@ fn worth_a_look(findings: &Findings<'_>, clusters: &Clusters) -> Vec<PageId> {
     let mut rest: Vec<PageId> =
         (0..clusters.rows.len()).flat_map(|at| clusters.members(at)).copied().filter(differs).collect();
     let order =
-        |a: &PageId, b: &PageId| findings.fates[*a].similarity.total_cmp(&findings.fates[*b].similarity).then(a.cmp(b));
+        |a: &PageId, b: &PageId| findings.fates.of(*a).similarity.total_cmp(&findings.fates.of(*b).similarity).then(a.cmp(b));
     if rest.len() > MOST_DIFFS {
         rest.select_nth_unstable_by(MOST_DIFFS, order);
         rest.truncate(MOST_DIFFS);
@@ -118,7 +118,7 @@ fn worth_a_look(findings: &Findings<'_>, clusters: &Clusters) -> Vec<PageId> {
     let bytes = |page: PageId| findings.pages.place(page).length.min(TEXT_BYTES);
     let (mut chosen, mut seen, mut room) = (Vec::new(), BTreeSet::new(), ALL_BYTES);
     for page in largest.chain(rest) {
-        let takes = bytes(page) + bytes(findings.fates[page].kept);
+        let takes = bytes(page) + bytes(findings.fates.kept(page));
         if chosen.len() < MOST_DIFFS && takes <= room && seen.insert(page) {
             room -= takes;
             chosen.push(page);

@@ -135,7 +135,7 @@ pub(super) fn copy_documents(
     let stretches_of = |pages: Vec<PageId>| -> Result<Vec<Stretch>> {
         pages.into_iter().map(|page| stretch(findings, page)).collect()
     };
-    let (kept, removed): (Vec<PageId>, Vec<PageId>) = pages().partition(|&page| findings.fates[page].keeps(page));
+    let (kept, removed): (Vec<PageId>, Vec<PageId>) = pages().partition(|&page| findings.fates.keeps(page));
     let (kept, removed) = (stretches_of(kept)?, stretches_of(removed)?);
     // Documents that were not chosen to be pages are in neither.
     let mut all = Vec::new();

@@ -61,7 +61,7 @@ pub(super) fn write(
     let dropped: HashMap<u64, PageId> = findings
         .pages
         .pages_of(index)
-        .filter(|&page| !findings.pages.is_revisit(page) && !findings.fates[page].keeps(page))
+        .filter(|&page| !findings.pages.is_revisit(page) && !findings.fates.keeps(page))
         .map(|page| (findings.pages.place(page).record, page))
         .collect();
     let packing = target.packing;
@@ -234,7 +234,7 @@ impl CrawlPlan<'_> {
         names: &mut HashMap<PageId, Vec<(&'static str, Vec<u8>)>>,
     ) -> Result<Option<Vec<u8>>> {
         let Some(head) = warc_head(record) else { return Ok(None) };
-        let fate = self.findings.fates[page];
+        let fate = self.findings.fates.of(page);
         let kept_names = match names.get(&fate.kept) {
             Some(known) => known,
             None => {

@@ -102,7 +102,7 @@ fn some(places: Vec<Place>) -> Vec<Option<Place>> {
 
 /// The pages of a source that a selection takes, ascending.
 fn chosen(findings: &Findings<'_>, source: SourceId, selection: Selection) -> Vec<PageId> {
-    let is_kept = |page: PageId| findings.fates[page].keeps(page);
+    let is_kept = |page: PageId| findings.fates.keeps(page);
     let pages = findings.pages.pages_of(source).filter(|&page| findings.pages.is_page(page));
     pages.filter(|&page| is_kept(page) == (selection == Selection::Kept)).collect()
 }

@@ -37,10 +37,8 @@ const FIELDS: [&str; 6] = [
 
 /// Writes the records of the input, with the fields, into `directory`.
 pub(in crate::report::sinks) fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> Result<()> {
-    let mut sizes = PageVec::filled(findings.fates.len(), 0u64);
-    for fate in findings.fates {
-        sizes[fate.kept] += 1;
-    }
+    let mut sizes = PageVec::filled(findings.fates.len(), 0u32);
+    findings.fates.all_kept().iter().for_each(|&kept| sizes[kept] += 1);
     let mut annotator = Annotator { findings, sizes, scratch: Scratch::default() };
     for (id, target) in targets(findings, directory, Selection::Removed, options, KeptCompression::Same) {
         let source = findings.reading.source(id);
@@ -71,16 +69,16 @@ struct Annotation<'a> {
 struct Annotator<'a> {
     findings: &'a Findings<'a>,
     /// Pages of each group, by its kept page.
-    sizes: PageVec<u64>,
+    sizes: PageVec<u32>,
     scratch: Scratch<u8>,
 }
 
 impl Annotator<'_> {
     fn of(&mut self, page: PageId) -> Result<Annotation<'_>> {
-        let fate = &self.findings.fates[page];
+        let fate = self.findings.fates.of(page);
         Ok(Annotation {
             kept_id: self.findings.pages.strings(fate.kept, &mut self.scratch)?.id,
-            cluster_size: self.sizes[fate.kept],
+            cluster_size: u64::from(self.sizes[fate.kept]),
             kept: fate.keeps(page),
             similarity: fate.similarity,
             kind: fate.kind.name(),
