@@ -2,12 +2,15 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::LazyLock;
 
 /// The memory that this process can have, where the system says: that of the machine, or less where the process is in
 /// a control group with a limit, as in a container.
 #[must_use]
 pub fn memory_bytes() -> Option<u64> {
-    memory_below(Path::new("/"))
+    // It is asked for with every batch of a run.
+    static FOUND: LazyLock<Option<u64>> = LazyLock::new(|| memory_below(Path::new("/")));
+    *FOUND
 }
 
 /// The same, with the system's files below `root`.

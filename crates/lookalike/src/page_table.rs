@@ -153,6 +153,14 @@ impl PageTable {
         self.tokens.pages()
     }
 
+    /// Bytes that what can be in files takes in memory.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let numbers = [&self.record, &self.offset, &self.length, &self.text_hash, &self.string_starts];
+        let numbers = numbers.map(Column::memory_bytes).iter().sum::<usize>();
+        numbers + self.identity.memory_bytes() + self.strings.memory_bytes()
+    }
+
     /// Whether strings are on disk.
     #[must_use]
     pub fn is_spilled(&self) -> bool {

@@ -9,8 +9,9 @@ use std::sync::Arc;
 
 use xxhash_rust::xxh3::{xxh3_64, xxh3_128};
 
+use crate::feature::hash_set::HashSets;
 use crate::feature::multiset::number_copies;
-use crate::feature::shingle::{into_set, shingles};
+use crate::feature::shingle::shingles;
 use crate::feature::spot::{Spots, built_in};
 use crate::feature::words::words_and_phrases;
 use crate::page::{Body, RawPage, SourceId, Token};
@@ -54,6 +55,7 @@ pub struct Sketcher {
     /// The last page's features, with repetitions.
     sequence: Vec<u64>,
     features: Vec<u64>,
+    hash_sets: HashSets,
     weights: Vec<u32>,
     sketch: Vec<u32>,
     site: u64,
@@ -128,6 +130,7 @@ impl Sketcher {
             tokens: Vec::new(),
             sequence: Vec::new(),
             features: Vec::new(),
+            hash_sets: HashSets::default(),
             weights: Vec::new(),
             sketch: Vec::new(),
             site: 0,
@@ -254,14 +257,16 @@ impl Sketcher {
         };
         let stems_of = if is_sure { stems_of } else { language };
         let mut site = 0;
-        if self.layout.site || self.within == Some(Within::Site) {
+        // Where pages in blocks are compared, other pages are of no site.
+        let is_siteless = read.site.is_none() && self.plan.text.scope == Scope::Story;
+        if self.layout.site && !is_siteless || self.within == Some(Within::Site) {
             let name = about.url.and_then(|url| self.site_rule.site(url));
             site = name.map_or(0, |name| xxh3_64(name.as_bytes()).max(1));
         }
         self.site = match read.site {
             // By its URL, if it has one.
             Some(by_markup) if site == 0 => by_markup,
-            None if self.plan.text.scope == Scope::Story => 0,
+            None if is_siteless => 0,
             _ => site,
         };
         self.group = match self.within {
@@ -383,9 +388,9 @@ impl Sketcher {
         };
         match (self.plan.measure, self.plan.weights) {
             (Measure::Jaccard | Measure::Coverage, Weights::Tf | Weights::TfIdf) => number_copies(&mut self.features),
-            (_, Weights::None) => into_set(&mut self.features),
+            (_, Weights::None) => self.hash_sets.make(&mut self.features),
             (_, Weights::Idf) => {
-                into_set(&mut self.features);
+                self.hash_sets.make(&mut self.features);
                 self.weights.extend(self.features.iter().map(|&feature| idf(feature)));
             }
             (Measure::Cosine, weights) => {

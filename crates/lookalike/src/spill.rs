@@ -319,6 +319,12 @@ impl<T: Fixed + AnyBits> Column<T> {
         self.values.lower_limit(limit_bytes);
     }
 
+    /// Bytes that it takes in memory.
+    #[must_use]
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.values.memory_bytes()
+    }
+
     /// Adds the value of the next page.
     ///
     /// # Errors

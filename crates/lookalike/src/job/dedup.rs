@@ -164,9 +164,10 @@ impl Run<'_> {
         let plan = sketched.held.as_ref().map_or(self.plan, |held| &held.1).clone();
         let mut run = Run { plan: &plan, ..self };
         let searched = run.stage(Stage::Candidates, 0, |run| run.search(corpus, &sketched))?;
+        let columns_spilled = sketched.is_spilled();
+        sketched.free_keys(run.plan.columns());
         let bytes_again = sketched.bytes_to_read_again(&searched.candidate_pages);
         let mut compared = run.stage(Stage::Verify, bytes_again, |run| run.verify(corpus, &sketched, &searched))?;
-        let columns_spilled = sketched.is_spilled();
         sketched.free_sketches();
         let (pages, held) = (&sketched.pages, sketched.held());
         let groups = run.stage(Stage::Cluster, 0, |run| {

@@ -39,22 +39,48 @@ pub(crate) fn folded_token(text: &[u8], start: usize, end: usize) -> Token {
 
 #[inline]
 fn hash<const FOLD_CASE: bool>(text: &[u8], start: usize, end: usize) -> Token {
-    let length = end - start;
-    // Most words are short and do not stand at the very end of the text: no loop, no copy.
-    if let (true, Some(bytes)) = (length <= 8, text.get(start..start + 8).and_then(|slice| slice.try_into().ok())) {
-        let word = u64::from_le_bytes(bytes);
-        let word = if FOLD_CASE { word | FOLD } else { word } & LOW_BYTES[length];
-        return finish(folded_multiply(initial(length) ^ word, WORD_MULTIPLIER));
+    // Most words are short and do not stand at the very end of the text: no loop, no copy, and no branch on whether they are
+    // longer than eight bytes, which nobody can foresee.
+    if let (Some(word), Some(bytes)) = (SHORT_WORDS.get(end - start), text.get(start..start + 2 * WORD_BYTES)) {
+        let (low, high) = (load(bytes, 0), load(bytes, WORD_BYTES));
+        let (low, high) = if FOLD_CASE { (low | FOLD, high | FOLD) } else { (low, high) };
+        let first = folded_multiply(word.initial ^ (low & word.low), WORD_MULTIPLIER);
+        let second = folded_multiply(first ^ (high & word.high), WORD_MULTIPLIER);
+        return finish(if end - start <= WORD_BYTES { first } else { second });
     }
     hash_any::<FOLD_CASE>(text, start, end)
 }
 
+/// Bytes that are taken in at once.
+const WORD_BYTES: usize = 8;
+
+/// What counts in a short word.
+#[derive(Clone, Copy)]
+struct ShortWord {
+    initial: u64,
+    low: u64,
+    high: u64,
+}
+
+/// Words of up to 16 bytes, by their length.
+static SHORT_WORDS: [ShortWord; 2 * WORD_BYTES + 1] = {
+    let mut words = [ShortWord { initial: 0, low: 0, high: 0 }; 2 * WORD_BYTES + 1];
+    let mut length = 0;
+    while length < words.len() {
+        let in_high = length.saturating_sub(WORD_BYTES);
+        words[length] =
+            ShortWord { initial: initial(length), low: LOW_BYTES[length - in_high], high: LOW_BYTES[in_high] };
+        length += 1;
+    }
+    words
+};
+
 /// Ones in the lowest bytes, by their number.
-const LOW_BYTES: [u64; 9] =
+const LOW_BYTES: [u64; WORD_BYTES + 1] =
     [0, 0xff, 0xffff, 0xff_ffff, 0xffff_ffff, 0xff_ffff_ffff, 0xffff_ffff_ffff, 0xff_ffff_ffff_ffff, u64::MAX];
 
 #[inline]
-fn initial(length: usize) -> u64 {
+const fn initial(length: usize) -> u64 {
     START ^ (length as u64).wrapping_mul(LENGTH_MULTIPLIER)
 }
 
@@ -67,11 +93,11 @@ fn hash_any<const FOLD_CASE: bool>(text: &[u8], start: usize, end: usize) -> Tok
             word |= FOLD;
         }
         let left = end - at;
-        if left <= 8 {
+        if left <= WORD_BYTES {
             return finish(folded_multiply(state ^ (word & LOW_BYTES[left]), WORD_MULTIPLIER));
         }
         state = folded_multiply(state ^ word, WORD_MULTIPLIER);
-        at += 8;
+        at += WORD_BYTES;
     }
 }
 

@@ -5,6 +5,7 @@
 //! these files, too, as tokens, and are sketched when all have been seen: markup is read once.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::path::PathBuf;
 use std::sync::{PoisonError, RwLock};
 
 use crate::corpus_stats::SAMPLE_BYTES;
@@ -20,7 +21,7 @@ use crate::job::dedup::sketched_batch::{SketchedBatch, SketchedWith};
 use crate::page::{PageId, SourceId};
 use crate::page_table::PageTable;
 use crate::parallel::Event;
-use crate::plan::Plan;
+use crate::plan::{ColumnLayout, Plan};
 use crate::read::{Captures, Corpus, NotAPage, Unit, UnitEnd};
 use crate::report::files;
 use crate::report::skipped::{Skipped, SkippedLog};
@@ -66,6 +67,14 @@ impl Sketched {
     /// Whether any column is on disk.
     pub(super) fn is_spilled(&self) -> bool {
         self.columns.iter().any(Spill::is_spilled)
+    }
+
+    /// Frees what only the search needs: all columns but that of the groups.
+    pub(super) fn free_keys(&mut self, layout: ColumnLayout) {
+        let group = layout.group_column();
+        for (_, column) in self.columns.iter_mut().enumerate().filter(|row| Some(row.0) != group) {
+            std::mem::replace(column, Spill::new(PathBuf::new(), 0)).remove();
+        }
     }
 
     /// Frees what only the search and the comparison need.

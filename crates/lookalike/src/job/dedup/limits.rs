@@ -22,11 +22,10 @@ const MOST_INDEX_BYTES: u64 = 192 << 20;
 /// Memory for arrays that can be in files where nobody said how much there is: more would save next to no time.
 pub(crate) const MOST_ROOM_BYTES: u64 = 256 << 20;
 
-/// How that memory is divided: between the columns that candidates are found by, what pages are called and where they are, and
-/// the features of pages that are compared.
+/// How that memory is divided while pages are read: between the columns that candidates are found by, and what pages are called
+/// and where they are. The features of pages that are compared come after the columns, and take what is left.
 pub(super) const SKETCHES_SHARE: f64 = 0.3;
 pub(super) const TABLE_SHARE: f64 = 0.2;
-pub(super) const FEATURES_SHARE: f64 = 0.5;
 
 impl Run<'_> {
     /// A share of the memory for arrays that can be in files, once there are so many pages.

@@ -12,6 +12,7 @@ use serde_json::value::RawValue;
 use crate::error::{Result, SkipKind};
 use crate::read::fields::{FieldNames, Leads, NameLeft, Preference, Role};
 use crate::read::format::fielded::{FieldedRecord, join};
+use crate::read::format::json_text::text_of;
 use crate::read::format::reader::Problem;
 
 /// Parses one object.
@@ -19,7 +20,10 @@ pub(super) fn parse<'a>(object: &'a [u8], names: &FieldNames) -> Result<FieldedR
     let mut deserializer = serde_json::Deserializer::from_slice(object);
     let slots = ObjectSeed { names }.deserialize(&mut deserializer);
     let slots = slots.and_then(|slots| deserializer.end().map(|()| slots));
-    let Slots { found, null_text } = slots.map_err(|error| bad_json(object, &error))?;
+    let Slots { found, null_text, has_bad_escape } = slots.map_err(|error| bad_json(object, &error))?;
+    if has_bad_escape && let Err(error) = serde_json::from_slice::<serde_json::Value>(object) {
+        return Err(bad_json(object, &error));
+    }
     let (mut texts, mut others) = (Vec::new(), [None, None, None, None, None]);
     for (&role, slot) in names.slots().iter().zip(found) {
         match (role, slot) {
@@ -99,16 +103,16 @@ enum Value<'a> {
 }
 
 impl<'a> Value<'a> {
-    /// From the text of one valid JSON value.
-    fn from_raw(raw: &'a str) -> Value<'a> {
-        match raw.as_bytes().first() {
-            Some(b'"') => serde_json::from_str(raw).map_or(Value::Null, |Key(text)| Value::Text(text)),
+    /// From the text of one JSON value; nothing if it is a string with an escape that means no character.
+    fn from_raw(raw: &'a str) -> Option<Value<'a>> {
+        Some(match raw.as_bytes().first() {
+            Some(b'"') => Value::Text(text_of(raw)?),
             Some(b't' | b'f') => Value::Bool,
             Some(b'n') => Value::Null,
             Some(b'[') => Value::Other("a list"),
             Some(b'{') => Value::Other("an object"),
             _ => Value::Number(raw.to_owned()),
-        }
+        })
     }
 
     fn kind(&self) -> &'static str {
@@ -195,6 +199,8 @@ struct Slots<'a> {
     found: Vec<Option<Found<'a>>>,
     /// A field for the text that is null.
     null_text: Option<String>,
+    /// Whether a string has an escape that means no character.
+    has_bad_escape: bool,
 }
 
 /// The best value so far.
@@ -214,36 +220,40 @@ impl<'de> Slots<'de> {
         map: &mut A,
     ) -> Result<(), A::Error> {
         while let Some(Key(name)) = map.next_key()? {
-            let (mut is_here, mut is_id, mut below) = (false, false, Vec::new());
+            let (mut here, mut below) = (Vec::new(), Vec::new());
             for &left in wanted {
                 match names.leads(left, &name) {
-                    Some(Leads::Here { slot, .. }) => {
-                        is_here = true;
-                        is_id |= names.slots()[slot] == Role::Id;
-                    }
+                    Some(Leads::Here { slot, preference }) => here.push((slot, preference)),
                     Some(Leads::Below(left)) => below.push(left),
                     None => {}
                 }
             }
-            if !is_here && below.is_empty() {
-                map.next_value::<IgnoredAny>()?;
+            let Some(last) = here.pop() else {
+                if below.is_empty() {
+                    map.next_value::<IgnoredAny>()?;
+                } else {
+                    map.next_value_seed(ValueSeed { names, below: &below, slots: self })?;
+                }
                 continue;
-            }
-            // An id that is a number keeps its digits; as a number it could lose some.
-            let value = if is_id && below.is_empty() {
-                Value::from_raw(map.next_value::<&RawValue>()?.get())
+            };
+            // An id that is a number keeps its digits; as a number it could lose some. A text is not copied more than once.
+            let is_for = |role: Role| here.iter().chain([&last]).any(|row| names.slots()[row.0] == role);
+            let value = if below.is_empty() && (is_for(Role::Id) || is_for(Role::Text)) {
+                let value = Value::from_raw(map.next_value::<&RawValue>()?.get());
+                self.has_bad_escape |= value.is_none() && is_for(Role::Text);
+                value.unwrap_or(Value::Null)
             } else {
                 map.next_value_seed(ValueSeed { names, below: &below, slots: self })?
             };
-            for &left in wanted {
-                let Some(Leads::Here { slot, preference }) = names.leads(left, &name) else { continue };
-                self.take(names, slot, preference, &name, &value);
+            for (slot, preference) in here {
+                self.take(names, slot, preference, &name, value.clone());
             }
+            self.take(names, last.0, last.1, &name, value);
         }
         Ok(())
     }
 
-    fn take(&mut self, names: &FieldNames, slot: usize, preference: Preference, name: &str, value: &Value<'de>) {
+    fn take(&mut self, names: &FieldNames, slot: usize, preference: Preference, name: &str, value: Value<'de>) {
         if matches!(value, Value::Null) {
             // The same as not being there.
             if names.slots()[slot] == Role::Text {
@@ -253,7 +263,7 @@ impl<'de> Slots<'de> {
         }
         let found = &mut self.found[slot];
         if found.as_ref().is_none_or(|known| preference < known.preference) {
-            *found = Some(Found { value: value.clone(), preference, is_html: name == "html" });
+            *found = Some(Found { value, preference, is_html: name == "html" });
         }
     }
 }
@@ -278,7 +288,8 @@ impl<'de> Visitor<'de> for ObjectSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Slots<'de>, A::Error> {
-        let mut slots = Slots { found: self.names.slots().iter().map(|_| None).collect(), null_text: None };
+        let mut slots =
+            Slots { found: self.names.slots().iter().map(|_| None).collect(), null_text: None, has_bad_escape: false };
         slots.take_fields(self.names, self.names.top(), &mut map)?;
         Ok(slots)
     }

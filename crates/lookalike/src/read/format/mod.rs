@@ -9,6 +9,7 @@ pub(super) mod documents;
 pub(super) mod fielded;
 pub(super) mod json;
 mod json_object;
+mod json_text;
 pub(super) mod jsonl;
 pub(super) mod mediawiki;
 pub(super) mod page_file;
