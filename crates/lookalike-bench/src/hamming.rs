@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, anyhow, ensure};
 use lookalike::config::Named;
 use lookalike::index::{Id, IdKind, IndexConfig, IndexReader, OpenOptions, TableCodec, pages};
 use lookalike::unstable::{cpu_seconds, peak_memory_bytes, self_join};
@@ -194,13 +194,17 @@ pub(crate) fn run(arguments: &HammingArguments) -> Result<()> {
         "| index | build, CPU s | bytes per row and table | bytes per row with ids: on disk | in memory | open, ms | cold p50 µs | cold p99 µs | warm p50 µs | warm p99 µs |"
     )?;
     writeln!(out, "|---|---|---|---|---|---|---|---|---|---|")?;
-    let mut matched = 0;
+    let (mut matched, mut side_by_side) = (0, String::new());
     for codec in [TableCodec::Raw, TableCodec::Huffman, TableCodec::EliasFano] {
-        matched = codec_row(work, codec, &rows, &sets, &mut out)?;
+        matched = codec_row(work, codec, &rows, &sets, &mut side_by_side, &mut out)?;
     }
     if !alone {
         faiss(work, &rows, &sets, matched, &mut out)?;
     }
+    writeln!(
+        out,
+        "\nWarm queries by many threads at once:\n\n| index | threads | queries per second | CPU per query, µs |\n|---|---|---|---|\n{side_by_side}"
+    )?;
     batch(&work.join(directory_name(TableCodec::EliasFano)), &rows, &mut random, &mut out)?;
     let mut some: Vec<u64> = (0..*join_rows).map(|_| random.number()).collect();
     for at in 0..some.len() / 1000 {
@@ -222,8 +226,30 @@ fn directory_name(codec: TableCodec) -> String {
     format!("hamming-{}", codec.name())
 }
 
+/// The same queries by some threads at once, as a row of a table.
+fn threads_row(index: &Index, codec: TableCodec, threads: usize, queries: &[Query]) -> Result<String> {
+    let started = Instant::now();
+    let (seconds, ()) = timed(|| {
+        std::thread::scope(|scope| {
+            let ask_all = || ask(&mut index.reader(), queries).map(drop);
+            let threads: Vec<_> = (0..threads).map(|_| scope.spawn(ask_all)).collect();
+            threads.into_iter().try_for_each(|thread| thread.join().map_err(|_| anyhow!("a thread panicked"))?)
+        })
+    })?;
+    let asked = (threads * queries.len()) as f64;
+    let (rate, each) = (asked / started.elapsed().as_secs_f64(), seconds * 1e6 / asked);
+    Ok(format!("| {} | {threads} | {rate:.0} | {each:.2} |\n", codec.name()))
+}
+
 /// One of our indexes; how many of the timed queries have a match. The last one stays on disk.
-fn codec_row(work: &Path, codec: TableCodec, rows: &[u64], sets: &QuerySets, out: &mut impl Write) -> Result<usize> {
+fn codec_row(
+    work: &Path,
+    codec: TableCodec,
+    rows: &[u64],
+    sets: &QuerySets,
+    side_by_side: &mut String,
+    out: &mut impl Write,
+) -> Result<usize> {
     let directory = work.join(directory_name(codec));
     let (seconds, index) = timed(|| build(&directory, codec, rows))?;
     drop(index);
@@ -236,6 +262,9 @@ fn codec_row(work: &Path, codec: TableCodec, rows: &[u64], sets: &QuerySets, out
     ask(&mut reader, &sets.warming[COLD..])?;
     let (warm, matched) = ask(&mut reader, &sets.timed)?;
     check_against_scan(&mut reader, rows, &sets.timed)?;
+    for threads in 1..=std::thread::available_parallelism()?.get() {
+        side_by_side.push_str(&threads_row(&index, codec, threads, &sets.timed)?);
+    }
     let stats = index.stats()?;
     let segment = stats.segments.first().context("there is no segment")?;
     writeln!(

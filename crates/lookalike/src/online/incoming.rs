@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::feature::shingle::{into_set, shingles};
+use crate::index::pages::CONFIRMING_WORDS;
 use crate::index::{PageEntry, Record, short_key};
 use crate::online::outcome::{CheckOutcome, PageLength, PageVerdict};
 use crate::online::{Jobs, ServedIndex};
@@ -10,10 +11,6 @@ use crate::sketch::min_bytes::min_bytes;
 use crate::sketcher::{PageAbout, Sketcher};
 use crate::text::frames::host_hash;
 use crate::text::{ContentCodec, Scope, StoredBlocks, StoredContent};
-
-/// Words in a run by which pages of a collection of fingerprints are compared: other features than those of the
-/// fingerprint, in which the order of words counts, and how often they are repeated does not.
-const CONFIRMING_WORDS: usize = 5;
 
 /// What its owner says about a page that is stored.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -206,14 +206,21 @@ impl Rebuild {
         self.from.jobs()?.wait_for(|done| SequencerJob::Delete { id: "\0".to_owned(), done })?;
         self.catch_up(is_stopping, |_| {})?;
         let removed = self.from.served.removed.set(None).unwrap_or_default();
-        let into = self.into.take().ok_or_else(|| Error::internal("a rebuild has ended"))?;
+        let into = self.into.as_ref().ok_or_else(|| Error::internal("a rebuild has ended"))?;
         for id in removed {
             if self.from.served.store.entry(&id)?.is_none() {
                 into.jobs()?.wait_for(|done| SequencerJob::Delete { id, done })?;
             }
         }
         let root = place::root(self.from.served.index.directory()).to_path_buf();
-        place::move_to(&root, &self.place)?;
+        if let Err(error) = place::move_to(&root, &self.place) {
+            // The manifest may name the new index all the same, and then its files stay.
+            if place::place(&root).is_ok_and(|place| place == self.place) {
+                self.into = None;
+            }
+            return Err(error);
+        }
+        let into = self.into.take().ok_or_else(|| Error::internal("a rebuild has ended"))?;
         *self.from.replaced.0.lock().unwrap_or_else(PoisonError::into_inner) = Some((root, self.place.clone()));
         Ok(into)
     }

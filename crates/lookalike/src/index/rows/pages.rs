@@ -48,7 +48,7 @@ fn fingerprint_of_read(tokens: u32, sketcher: &mut Sketcher) -> Option<u64> {
 
 /// Words in a run by which a service confirms what fingerprints say: other features than those of the fingerprint, in
 /// which the order of words counts, and how often they are repeated does not.
-const CONFIRMING_WORDS: usize = 5;
+pub(crate) const CONFIRMING_WORDS: usize = 5;
 
 /// What an online index keeps of a page.
 #[must_use]

@@ -96,6 +96,14 @@ fn what_is_not_finished_leaves_the_collection_as_it_was() {
     assert!(rebuild.catch_up(&AtomicBool::new(true), |_| {}).unwrap_err().to_string().contains("stops"));
     drop(rebuild);
     assert!(!directory.join("rebuilt-1").exists());
+    // The last step fails: the manifest cannot be written.
+    let mut rebuild = begin(with_threshold(0.5)).unwrap();
+    rebuild.catch_up(&STAYS, |_| {}).unwrap();
+    std::fs::create_dir(directory.join("manifest.json.new")).unwrap();
+    assert!(rebuild.finish(&STAYS).is_err());
+    assert!(!directory.join("rebuilt-1").exists());
+    std::fs::remove_dir(directory.join("manifest.json.new")).unwrap();
+    assert_eq!(current.check(&page(None, &text(1))).unwrap().verdict, PageVerdict::Exact);
     // As after a crash in the midst of it.
     std::mem::forget(begin(with_threshold(0.5)).unwrap());
     assert!(directory.join("rebuilt-1").exists());
