@@ -68,7 +68,12 @@ const VOCABULARY: usize = 60_000;
 struct Vocabulary {
     words: Vec<String>,
     cumulated: Vec<f64>,
+    /// Where to look for a word, by the first digits of the share that it is drawn by.
+    guide: Vec<usize>,
 }
+
+/// Steps of the guide.
+const GUIDE: usize = 1 << 16;
 
 impl Vocabulary {
     fn new(random: &mut Random) -> Vocabulary {
@@ -82,18 +87,75 @@ impl Vocabulary {
             }
         }
         let mut sum = 0.0;
-        let cumulated = (0..words.len())
+        let cumulated: Vec<f64> = (0..words.len())
             .map(|rank| {
                 sum += 1.0 / (rank as f64 + 2.7);
                 sum
             })
             .collect();
-        Vocabulary { words, cumulated }
+        let share = |step: usize| step as f64 / GUIDE as f64 * sum;
+        let guide = (0..=GUIDE).map(|step| cumulated.partition_point(|&sum| sum < share(step))).collect();
+        Vocabulary { words, cumulated, guide }
     }
 
     fn draw(&self, random: &mut Random) -> u32 {
-        let at = random.share() * self.cumulated.last().copied().unwrap_or(1.0);
-        u32::try_from(self.cumulated.partition_point(|&sum| sum < at)).unwrap_or(0)
+        let share = random.share();
+        let at = share * self.cumulated.last().copied().unwrap_or(1.0);
+        // The steps beside it, too, as sums are rounded.
+        let step = scaled(GUIDE, share);
+        let (from, to) = (self.guide[step.saturating_sub(1)], self.guide[(step + 2).min(GUIDE)]);
+        let to = (to + 1).min(self.cumulated.len());
+        u32::try_from(from + self.cumulated[from..to].partition_point(|&sum| sum < at)).unwrap_or(0)
+    }
+
+    /// A document of so many words on average.
+    fn document(&self, random: &mut Random, words: usize) -> Vec<u32> {
+        let length = words / 2 + random.below(words);
+        (0..length).map(|_| self.draw(random)).collect()
+    }
+
+    /// Changes, drops and adds words in a few places, or cuts a piece off.
+    fn edit(&self, random: &mut Random, mut words: Vec<u32>) -> Vec<u32> {
+        let strength = random.share().powi(2) * 0.12;
+        let places = 1 + random.below(1 + scaled(words.len(), strength));
+        for _ in 0..places {
+            let at = random.below(words.len());
+            match random.below(3) {
+                0 => words[at] = self.draw(random),
+                1 => {
+                    words.remove(at);
+                }
+                _ => words.insert(at, self.draw(random)),
+            }
+        }
+        if random.below(4) == 0 {
+            let cut = random.below(words.len() / 4 + 1);
+            words.truncate(words.len() - cut);
+        }
+        words
+    }
+
+    /// Words as text: sentences and paragraphs.
+    fn text(&self, words: &[u32], text: &mut String) {
+        text.clear();
+        let mut sentence_left = 0;
+        for (at, &word) in words.iter().enumerate() {
+            let word = &self.words[word as usize];
+            if sentence_left == 0 {
+                if at > 0 {
+                    text.push_str(if at % 7 == 0 { ".\n\n" } else { ". " });
+                }
+                sentence_left = 6 + (at * 7 + word.len()) % 17;
+                let mut letters = word.chars();
+                text.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
+                text.push_str(letters.as_str());
+            } else {
+                text.push(' ');
+                text.push_str(word);
+            }
+            sentence_left -= 1;
+        }
+        text.push('.');
     }
 }
 
@@ -130,10 +192,9 @@ impl Corpus {
         self.made += 1;
         if copies {
             let original = self.recent[self.random.below(self.recent.len())].clone();
-            return self.edit(original);
+            return self.vocabulary.edit(&mut self.random, original);
         }
-        let length = self.plan.words / 2 + self.random.below(self.plan.words);
-        let document: Vec<u32> = (0..length).map(|_| self.vocabulary.draw(&mut self.random)).collect();
+        let document = self.vocabulary.document(&mut self.random, self.plan.words);
         if self.recent.len() < RECENT {
             self.recent.push(document.clone());
         } else {
@@ -143,27 +204,6 @@ impl Corpus {
         document
     }
 
-    /// Changes, drops and adds words in a few places, or cuts a piece off.
-    fn edit(&mut self, mut words: Vec<u32>) -> Vec<u32> {
-        let strength = self.random.share().powi(2) * 0.12;
-        let places = 1 + self.random.below(1 + scaled(words.len(), strength));
-        for _ in 0..places {
-            let at = self.random.below(words.len());
-            match self.random.below(3) {
-                0 => words[at] = self.vocabulary.draw(&mut self.random),
-                1 => {
-                    words.remove(at);
-                }
-                _ => words.insert(at, self.vocabulary.draw(&mut self.random)),
-            }
-        }
-        if self.random.below(4) == 0 {
-            let cut = self.random.below(words.len() / 4 + 1);
-            words.truncate(words.len() - cut);
-        }
-        words
-    }
-
     /// The next document.
     pub fn next_text(&mut self) -> String {
         let (words, mut text) = (self.next_document(), String::new());
@@ -171,27 +211,9 @@ impl Corpus {
         text
     }
 
-    /// The next document as text: sentences and paragraphs.
-    fn text(&mut self, words: &[u32], text: &mut String) {
-        text.clear();
-        let mut sentence_left = 0;
-        for (at, &word) in words.iter().enumerate() {
-            let word = &self.vocabulary.words[word as usize];
-            if sentence_left == 0 {
-                if at > 0 {
-                    text.push_str(if at % 7 == 0 { ".\n\n" } else { ". " });
-                }
-                sentence_left = 6 + (at * 7 + word.len()) % 17;
-                let mut letters = word.chars();
-                text.extend(letters.next().map(|letter| letter.to_ascii_uppercase()));
-                text.push_str(letters.as_str());
-            } else {
-                text.push(' ');
-                text.push_str(word);
-            }
-            sentence_left -= 1;
-        }
-        text.push('.');
+    /// The next document as text.
+    fn text(&self, words: &[u32], text: &mut String) {
+        self.vocabulary.text(words, text);
     }
 
     /// Writes the corpus as JSON lines with `id`, `url` and `text`.
@@ -203,16 +225,99 @@ impl Corpus {
         for number in 0..self.plan.documents {
             let words = self.next_document();
             self.text(&words, &mut text);
-            write!(out, "{{\"id\":\"d{number}\",\"url\":\"http://site{}.example/{number}\",\"text\":", number % 997)?;
-            serde_json::to_writer(&mut *out, &text)?;
-            out.write_all(b"}\n")?;
+            write_line(out, number as u64, &text)?;
         }
         Ok(())
     }
+}
+
+/// A document as a line of JSON.
+fn write_line(out: &mut dyn Write, number: u64, text: &str) -> io::Result<()> {
+    write!(out, "{{\"id\":\"d{number}\",\"url\":\"http://site{}.example/{number}\",\"text\":", number % 997)?;
+    serde_json::to_writer(&mut *out, text)?;
+    out.write_all(b"}\n")
 }
 
 fn scaled(count: usize, share: f64) -> usize {
     #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a small count
     let part = (count as f64 * share) as usize;
     part
+}
+
+/// Bytes of a block of documents that are made on demand.
+pub const BLOCK_BYTES: usize = 256 << 10;
+
+/// A corpus of the same kind that is never stored: blocks of JSON lines, each made from its number whenever it is read. An
+/// edited copy is one of a document of an earlier block, or of its own.
+pub struct EndlessCorpus {
+    vocabulary: Vocabulary,
+    plan: CorpusPlan,
+}
+
+/// Numbers that the documents of a block have at most.
+const BLOCK_NUMBERS: u64 = 1 << 16;
+
+impl EndlessCorpus {
+    /// A corpus by its plan, whose number of documents does not matter.
+    #[must_use]
+    pub fn new(plan: CorpusPlan) -> EndlessCorpus {
+        EndlessCorpus { vocabulary: Vocabulary::new(&mut Random(plan.seed)), plan }
+    }
+
+    /// A block, full to the last few hundred bytes, which are blank; returns how many documents it has.
+    ///
+    /// # Panics
+    /// Never: memory can be written to.
+    pub fn block(&self, block: u64, out: &mut Vec<u8>) -> u64 {
+        let (mut text, mut in_block) = (String::new(), 0);
+        out.clear();
+        loop {
+            let (number, length) = (block * BLOCK_NUMBERS + in_block, out.len());
+            self.vocabulary.text(&self.words(number), &mut text);
+            write_line(out, number, &text).expect("memory can be written to");
+            if out.len() > BLOCK_BYTES {
+                out.truncate(length);
+                break;
+            }
+            in_block += 1;
+        }
+        out.resize(BLOCK_BYTES - 1, b' ');
+        out.push(b'\n');
+        in_block
+    }
+
+    /// The words of a document.
+    fn words(&self, number: u64) -> Vec<u32> {
+        let mut random = Random(Random(self.plan.seed ^ number.wrapping_mul(0xd6e8_feb8_6659_fd93)).number());
+        let every = self.plan.copy_every as u64;
+        if number % every != every - 1 {
+            return self.vocabulary.document(&mut random, self.plan.words);
+        }
+        // Every block has so many documents, whatever their lengths.
+        let sure = (BLOCK_BYTES / (self.plan.words * 10 + 200)) as u64 / every * every;
+        let original = random.number() % (number / BLOCK_NUMBERS + 1) * BLOCK_NUMBERS + random.number() % sure.max(1);
+        let original = if original % every == every - 1 { original - 1 } else { original };
+        let words = self.words(original);
+        self.vocabulary.edit(&mut random, words)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_the_same_whenever_they_are_made_and_have_whole_lines() {
+        let corpus = EndlessCorpus::new(CorpusPlan::default());
+        let (mut block, mut again) = (Vec::new(), Vec::new());
+        for number in [0, 7, 100_000] {
+            let documents = corpus.block(number, &mut block);
+            corpus.block(number, &mut again);
+            assert_eq!((block.len(), &block), (BLOCK_BYTES, &again));
+            let lines = std::str::from_utf8(&block).unwrap().lines().filter(|line| !line.trim().is_empty());
+            let ids: Vec<serde_json::Value> = lines.map(|line| serde_json::from_str(line).unwrap()).collect();
+            assert_eq!(ids.len() as u64, documents);
+            assert!(documents > 50, "copies are made of the first ones");
+        }
+    }
 }

@@ -215,7 +215,6 @@ impl<T> PageVec<T> {
     pub fn by_page(&self) -> impl ExactSizeIterator<Item = (PageId, &T)> + Clone {
         self.pages().zip(&self.0)
     }
-
 }
 
 impl<T> Index<PageId> for PageVec<T> {

@@ -108,8 +108,9 @@ fn worth_a_look(findings: &Findings<'_>, clusters: &Clusters) -> Vec<PageId> {
     let largest = (0..clusters.rows.len()).filter_map(weakest).take(OF_LARGEST);
     let mut rest: Vec<PageId> =
         (0..clusters.rows.len()).flat_map(|at| clusters.members(at)).copied().filter(differs).collect();
-    let order =
-        |a: &PageId, b: &PageId| findings.fates.of(*a).similarity.total_cmp(&findings.fates.of(*b).similarity).then(a.cmp(b));
+    let order = |a: &PageId, b: &PageId| {
+        findings.fates.of(*a).similarity.total_cmp(&findings.fates.of(*b).similarity).then(a.cmp(b))
+    };
     if rest.len() > MOST_DIFFS {
         rest.select_nth_unstable_by(MOST_DIFFS, order);
         rest.truncate(MOST_DIFFS);
