@@ -68,12 +68,7 @@ const VOCABULARY: usize = 60_000;
 struct Vocabulary {
     words: Vec<String>,
     cumulated: Vec<f64>,
-    /// Where to look for a word, by the first digits of the share that it is drawn by.
-    guide: Vec<usize>,
 }
-
-/// Steps of the guide.
-const GUIDE: usize = 1 << 16;
 
 impl Vocabulary {
     fn new(random: &mut Random) -> Vocabulary {
@@ -87,25 +82,18 @@ impl Vocabulary {
             }
         }
         let mut sum = 0.0;
-        let cumulated: Vec<f64> = (0..words.len())
+        let cumulated = (0..words.len())
             .map(|rank| {
                 sum += 1.0 / (rank as f64 + 2.7);
                 sum
             })
             .collect();
-        let share = |step: usize| step as f64 / GUIDE as f64 * sum;
-        let guide = (0..=GUIDE).map(|step| cumulated.partition_point(|&sum| sum < share(step))).collect();
-        Vocabulary { words, cumulated, guide }
+        Vocabulary { words, cumulated }
     }
 
     fn draw(&self, random: &mut Random) -> u32 {
-        let share = random.share();
-        let at = share * self.cumulated.last().copied().unwrap_or(1.0);
-        // The steps beside it, too, as sums are rounded.
-        let step = scaled(GUIDE, share);
-        let (from, to) = (self.guide[step.saturating_sub(1)], self.guide[(step + 2).min(GUIDE)]);
-        let to = (to + 1).min(self.cumulated.len());
-        u32::try_from(from + self.cumulated[from..to].partition_point(|&sum| sum < at)).unwrap_or(0)
+        let at = random.share() * self.cumulated.last().copied().unwrap_or(1.0);
+        u32::try_from(self.cumulated.partition_point(|&sum| sum < at)).unwrap_or(0)
     }
 
     /// A document of so many words on average.
@@ -225,17 +213,12 @@ impl Corpus {
         for number in 0..self.plan.documents {
             let words = self.next_document();
             self.text(&words, &mut text);
-            write_line(out, number as u64, &text)?;
+            write!(out, "{{\"id\":\"d{number}\",\"url\":\"http://site{}.example/{number}\",\"text\":", number % 997)?;
+            serde_json::to_writer(&mut *out, &text)?;
+            out.write_all(b"}\n")?;
         }
         Ok(())
     }
-}
-
-/// A document as a line of JSON.
-fn write_line(out: &mut dyn Write, number: u64, text: &str) -> io::Result<()> {
-    write!(out, "{{\"id\":\"d{number}\",\"url\":\"http://site{}.example/{number}\",\"text\":", number % 997)?;
-    serde_json::to_writer(&mut *out, text)?;
-    out.write_all(b"}\n")
 }
 
 fn scaled(count: usize, share: f64) -> usize {
@@ -248,11 +231,18 @@ fn scaled(count: usize, share: f64) -> usize {
 pub const BLOCK_BYTES: usize = 256 << 10;
 
 /// A corpus of the same kind that is never stored: blocks of JSON lines, each made from its number whenever it is read. An
-/// edited copy is one of a document of an earlier block, or of its own.
+/// edited copy is one of a document of an earlier block, or of its own. Words are drawn by Walker's alias method, and written
+/// from slots of one size, so that making a document takes less than looking at it.
 pub struct EndlessCorpus {
     vocabulary: Vocabulary,
     plan: CorpusPlan,
+    /// For each word, which share of its draws stays with it, of 2^32, and the word that the others go to.
+    draws: Vec<(u32, u32)>,
+    slots: Vec<([u8; SLOT], u8)>,
 }
+
+/// Bytes of the longest word, and a blank.
+const SLOT: usize = 24;
 
 /// Numbers that the documents of a block have at most.
 const BLOCK_NUMBERS: u64 = 1 << 16;
@@ -261,20 +251,23 @@ impl EndlessCorpus {
     /// A corpus by its plan, whose number of documents does not matter.
     #[must_use]
     pub fn new(plan: CorpusPlan) -> EndlessCorpus {
-        EndlessCorpus { vocabulary: Vocabulary::new(&mut Random(plan.seed)), plan }
+        let vocabulary = Vocabulary::new(&mut Random(plan.seed));
+        let slots = vocabulary.words.iter().map(|word| {
+            let mut slot = [b' '; SLOT];
+            let length = word.len().min(SLOT - 1);
+            slot[..length].copy_from_slice(&word.as_bytes()[..length]);
+            (slot, u8::try_from(length + 1).unwrap_or(0))
+        });
+        EndlessCorpus { slots: slots.collect(), draws: alias_table(&vocabulary.cumulated), vocabulary, plan }
     }
 
     /// A block, full to the last few hundred bytes, which are blank; returns how many documents it has.
-    ///
-    /// # Panics
-    /// Never: memory can be written to.
     pub fn block(&self, block: u64, out: &mut Vec<u8>) -> u64 {
-        let (mut text, mut in_block) = (String::new(), 0);
+        let mut in_block = 0;
         out.clear();
         loop {
             let (number, length) = (block * BLOCK_NUMBERS + in_block, out.len());
-            self.vocabulary.text(&self.words(number), &mut text);
-            write_line(out, number, &text).expect("memory can be written to");
+            self.write_line(number, out);
             if out.len() > BLOCK_BYTES {
                 out.truncate(length);
                 break;
@@ -286,12 +279,40 @@ impl EndlessCorpus {
         in_block
     }
 
+    fn write_line(&self, number: u64, out: &mut Vec<u8>) {
+        let head =
+            format!("{{\"id\":\"d{number}\",\"url\":\"http://site{}.example/{number}\",\"text\":\"", number % 997);
+        out.extend_from_slice(head.as_bytes());
+        let words = self.words(number);
+        let start = out.len();
+        out.resize(start + (words.len() + 1) * SLOT, 0);
+        let (mut at, mut sentence_left) = (start, 0u64);
+        for &word in &words {
+            let (slot, length) = &self.slots[word as usize];
+            let length = usize::from(*length);
+            out[at..at + SLOT].copy_from_slice(slot);
+            if sentence_left == 0 {
+                out[at] = out[at].to_ascii_uppercase();
+                sentence_left = 6 + (u64::from(word) + at as u64) % 17;
+            }
+            at += length;
+            sentence_left -= 1;
+            if sentence_left == 0 {
+                out[at - 1..=at].copy_from_slice(b". ");
+                at += 1;
+            }
+        }
+        out.truncate(at);
+        out.extend_from_slice(b"\"}\n");
+    }
+
     /// The words of a document.
     fn words(&self, number: u64) -> Vec<u32> {
         let mut random = Random(Random(self.plan.seed ^ number.wrapping_mul(0xd6e8_feb8_6659_fd93)).number());
         let every = self.plan.copy_every as u64;
         if number % every != every - 1 {
-            return self.vocabulary.document(&mut random, self.plan.words);
+            let length = self.plan.words / 2 + random.below(self.plan.words);
+            return (0..length).map(|_| self.draw(random.number())).collect();
         }
         // Every block has so many documents, whatever their lengths.
         let sure = (BLOCK_BYTES / (self.plan.words * 10 + 200)) as u64 / every * every;
@@ -300,6 +321,34 @@ impl EndlessCorpus {
         let words = self.words(original);
         self.vocabulary.edit(&mut random, words)
     }
+
+    fn draw(&self, number: u64) -> u32 {
+        let at = (u128::from(number) * self.draws.len() as u128) >> 64;
+        let at = u32::try_from(at).unwrap_or(0);
+        let (stays, other) = self.draws[at as usize];
+        #[allow(clippy::cast_possible_truncation)] // the lower half
+        let share = number as u32;
+        if share < stays { at } else { other }
+    }
+}
+
+/// Walker's table of weights that are given as their sums.
+fn alias_table(cumulated: &[f64]) -> Vec<(u32, u32)> {
+    let whole = cumulated.last().copied().unwrap_or(1.0);
+    let mut last = 0.0;
+    let weights =
+        cumulated.iter().map(|sum| (sum - std::mem::replace(&mut last, *sum)) / whole * cumulated.len() as f64);
+    let mut rest: Vec<(f64, u32)> = weights.zip(0..).collect();
+    let mut table = vec![(u32::MAX, 0); rest.len()];
+    // Words are in the order of their weights: the last are the lightest.
+    let (mut light, mut heavy): (Vec<_>, Vec<_>) = rest.drain(..).partition(|row| row.0 < 1.0);
+    while let (Some((weight, word)), Some((more, other))) = (light.pop(), heavy.pop()) {
+        table[word as usize] = (u32::try_from(scaled(u32::MAX as usize, weight)).unwrap_or(u32::MAX), other);
+        let left = more + weight - 1.0;
+        if left < 1.0 { light.push((left, other)) } else { heavy.push((left, other)) }
+    }
+    light.into_iter().chain(heavy).for_each(|(_, word)| table[word as usize].1 = word);
+    table
 }
 
 #[cfg(test)]
