@@ -13,6 +13,7 @@ mod languages;
 mod peers;
 mod recognised_tables;
 mod refine;
+mod scale_dedup;
 mod service;
 mod sketching;
 mod view;
@@ -24,6 +25,10 @@ use std::path::PathBuf;
 use anyhow::{Context, Result};
 use clap::{Parser, Subcommand};
 use lookalike_bench::corpus::{Corpus, CorpusPlan};
+
+/// As in the program that is measured.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Measures lookalike, and compares it with others.
 #[derive(Debug, Parser)]
@@ -108,6 +113,8 @@ enum Command {
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
     },
+    /// The main job on growing corpora that are made in the process: CPU time per page, memory, disk
+    ScaleDedup(scale_dedup::ScaleArguments),
     /// Every method on the labelled sets, into docs/evaluation.md
     Evaluation {
         /// Where the reports go
@@ -193,6 +200,7 @@ fn main() -> Result<()> {
         }
         Command::Hamming(arguments) => hamming::run(&arguments),
         Command::Scale { rows, memory, work } => hamming::scale(rows, memory << 30, &work),
+        Command::ScaleDedup(arguments) => scale_dedup::run(&arguments),
         Command::Evaluation { work } => evaluation::run(&work),
         Command::Refine { work } => refine::run(&work),
         Command::ResultLists { held_out, mistakes, directory } => {

@@ -4,6 +4,8 @@
 //! is never changed. The file is little-endian, has no name that matters, and goes away with the
 //! work directory. Runs that are read one after the other are read from the file in larger ones.
 
+mod list;
+
 use std::fs::File;
 use std::io::Write;
 use std::ops::{Deref, Index, Range};
@@ -14,6 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use crate::error::{Error, Result};
 use crate::kernel::{AnyBits, MappedFile, MappedItems};
 use crate::page::PageId;
+pub(crate) use list::LongList;
 
 /// Items with a fixed little-endian form.
 pub trait Fixed: Copy + Default {

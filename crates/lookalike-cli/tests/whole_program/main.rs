@@ -4,6 +4,7 @@
 mod annotated;
 mod bad_input;
 mod captures;
+mod ceiling;
 mod common;
 mod compare;
 mod crawl;

@@ -23,7 +23,7 @@ use crate::feature::rarity::Rarity;
 use crate::page::PageId;
 use crate::plan::Measure;
 use crate::sketch::page_sets::PageSets;
-use crate::spill::{Fixed, Scratch};
+use crate::spill::{Fixed, LongList, Scratch};
 use crate::union_find::UnionFind;
 
 /// Pages whose candidates are held at a time before they are sorted into pairs and crowds.
@@ -101,7 +101,7 @@ pub struct Members<'a> {
     pub is_wanted: &'a (dyn Fn(PageId, PageId) -> bool + Sync),
 }
 
-/// Finds the candidates. A page with more of them than the limit is part of a crowd; crowds are
+/// Finds the candidates, whose pairs go into `list`, which is empty. A page with more of them than the limit is part of a crowd; crowds are
 /// handed on whole, so that there are at most as many pairs as pages times the limit.
 ///
 /// # Errors
@@ -111,11 +111,12 @@ pub fn join(
     members: Members<'_>,
     sharing: Sharing,
     room: Room<'_>,
+    list: LongList<(PageId, PageId)>,
 ) -> Result<(Candidates, Collisions)> {
     let (pages, mut crowded) = without_crowds(sets, members, sharing.bucket_limit)?;
     let (by_weight, lists) = SharedLists::new(sets, &pages, sharing, room)?;
     drop(pages);
-    let mut found = Found::new(by_weight.order.len(), sharing.bucket_limit);
+    let mut found = Found::new(by_weight.order.len(), sharing.bucket_limit, list.another());
     let spare: Mutex<Vec<Lookup>> = Mutex::default();
     let spare = || spare.lock().unwrap_or_else(PoisonError::into_inner);
     let meetings = Meetings::new(&by_weight, &lists, sharing)?;
@@ -136,11 +137,11 @@ pub fn join(
         for some in divided(block.askers.clone(), PLACES_AT_A_TIME) {
             let tasks: Vec<Range<u32>> = divided(some, PAGES_PER_TASK).collect();
             let pairs: Vec<Vec<(u32, u32)>> = tasks.into_par_iter().map(look_up).collect();
-            pairs.into_iter().flatten().for_each(|(place, other)| found.add(place, other));
+            pairs.into_iter().flatten().try_for_each(|(place, other)| found.add(place, other))?;
         }
     }
     let collisions = meetings.collisions;
-    let (pairs, crowds) = found.finish(&by_weight.order);
+    let (pairs, crowds) = found.finish(&by_weight.order, list)?;
     crowded.extend(crowds);
     crowded.sort_by(|a, b| a.members.cmp(&b.members));
     Ok((Candidates { pairs, crowded }, collisions))
@@ -151,15 +152,15 @@ struct Found {
     /// Candidates of each place so far.
     counts: Vec<u32>,
     limit: u32,
-    pairs: Vec<(u32, u32)>,
+    pairs: LongList<(u32, u32)>,
     crowds: UnionFind,
 }
 
 impl Found {
-    fn new(places: usize, bucket_limit: usize) -> Found {
+    fn new(places: usize, bucket_limit: usize, pairs: LongList<(u32, u32)>) -> Found {
         // No page has more candidates than there are numbers of pages.
         let limit = u32::try_from(bucket_limit).unwrap_or(u32::MAX);
-        Found { counts: vec![0; places], limit, pairs: Vec::new(), crowds: UnionFind::new(places) }
+        Found { counts: vec![0; places], limit, pairs, crowds: UnionFind::new(places) }
     }
 
     fn is_crowded(&self, place: u32) -> bool {
@@ -167,32 +168,35 @@ impl Found {
     }
 
     /// Adds a pair; one of two pages that are crowded already need not be remembered.
-    fn add(&mut self, place: u32, other: u32) {
+    fn add(&mut self, place: u32, other: u32) -> Result<()> {
         self.counts[place as usize] += 1;
         self.counts[other as usize] += 1;
         if self.is_crowded(place) && self.is_crowded(other) {
             self.crowds.join(place, other);
+            Ok(())
         } else {
-            self.pairs.push((place, other));
+            self.pairs.push((place, other))
         }
     }
 
-    fn finish(mut self, order: &[PageId]) -> (Vec<(PageId, PageId)>, Vec<CrowdedBucket>) {
-        let mut found = std::mem::take(&mut self.pairs);
-        found.retain(|&(place, other)| {
-            let is_crowd = self.is_crowded(place) && self.is_crowded(other);
-            if is_crowd {
-                self.crowds.join(place, other);
-            }
-            !is_crowd
-        });
+    /// The pairs, in `list`, which is empty, and the crowds.
+    fn finish(
+        mut self,
+        order: &[PageId],
+        mut list: LongList<(PageId, PageId)>,
+    ) -> Result<(LongList<(PageId, PageId)>, Vec<CrowdedBucket>)> {
+        let found = std::mem::take(&mut self.pairs);
         let page = |place: u32| order[place as usize];
-        let pairs =
-            found.into_iter().map(|(place, other)| (page(place).min(page(other)), page(place).max(page(other))));
-        let mut pairs: Vec<(PageId, PageId)> = pairs.collect();
-        pairs.par_sort_unstable();
+        for &(place, other) in &found {
+            if self.is_crowded(place) && self.is_crowded(other) {
+                self.crowds.join(place, other);
+            } else {
+                list.push((page(place).min(page(other)), page(place).max(page(other))))?;
+            }
+        }
+        list.par_sort_unstable();
         let is_crowded: Vec<bool> = self.counts.iter().map(|&count| count > self.limit).collect();
-        (pairs, spelled_out(&mut self.crowds, &is_crowded, order))
+        Ok((list, spelled_out(&mut self.crowds, &is_crowded, order)))
     }
 }
 
@@ -284,7 +288,14 @@ mod tests {
         sets.push((0..9).chain([5000, 5001]).collect());
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(201).collect();
-        let (found, _) = join(&stored, everyone(&pages), CROWDED, room(directory.path(), false)).unwrap();
+        let (found, _) = join(
+            &stored,
+            everyone(&pages),
+            CROWDED,
+            room(directory.path(), false),
+            LongList::new(directory.path(), 64),
+        )
+        .unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members, PageId::first(200).collect::<Vec<_>>());
         assert!(found.pairs.is_empty());
@@ -317,10 +328,10 @@ mod tests {
                 }
                 for size_filter in [true, false] {
                     let sharing = Sharing { measure, threshold, size_filter, prefix_filter, bucket_limit: 100 };
-                    let (found, met) = join(&stored, everyone(&pages), sharing, room(directory.path(), false)).unwrap();
+                    let (found, met) = join(&stored, everyone(&pages), sharing, room(directory.path(), false), LongList::new(directory.path(), 64)).unwrap();
                     let (in_parts, met_in_parts) =
-                        join(&stored, everyone(&pages), sharing, room(directory.path(), true)).unwrap();
-                    prop_assert_eq!((&in_parts.pairs, met_in_parts), (&found.pairs, met), "memory changes nothing");
+                        join(&stored, everyone(&pages), sharing, room(directory.path(), true), LongList::new(directory.path(), 64)).unwrap();
+                    prop_assert_eq!((&*in_parts.pairs, met_in_parts), (&*found.pairs, met), "memory changes nothing");
                     let pairs: BTreeSet<_> = found.pairs.iter().copied().collect();
                     prop_assert_eq!(pairs.len(), found.pairs.len(), "each pair once");
                     prop_assert!(expected.is_subset(&pairs), "{:?} not all in {:?}", expected, pairs);
@@ -347,12 +358,19 @@ mod tests {
                 prefix_filter: true,
                 bucket_limit: 100,
             };
-            join(&stored, everyone(&[0, 1, 2, 3].map(PageId::new)), sharing, room(directory.path(), false)).unwrap()
+            join(
+                &stored,
+                everyone(&[0, 1, 2, 3].map(PageId::new)),
+                sharing,
+                room(directory.path(), false),
+                LongList::new(directory.path(), 64),
+            )
+            .unwrap()
         };
         let ((with, met), (without, all)) = (of(true), of(false));
         let expected = [(1, 2), (1, 3), (2, 3)].map(|(left, right)| (PageId::new(left), PageId::new(right)));
-        assert_eq!(with.pairs, expected);
-        assert_eq!(with.pairs, without.pairs);
+        assert_eq!(&*with.pairs, expected);
+        assert_eq!(&*with.pairs, &*without.pairs);
         assert!(met.filtered > 0 && met.all == all.all && all.filtered == 0, "{met:?} {all:?}");
     }
 
@@ -365,10 +383,17 @@ mod tests {
             (0..50).map(|page| if page == 20 { other.clone() } else { same.clone() }).collect();
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(50).collect();
-        let (found, _) = join(&stored, everyone(&pages), CROWDED, room(directory.path(), false)).unwrap();
+        let (found, _) = join(
+            &stored,
+            everyone(&pages),
+            CROWDED,
+            room(directory.path(), false),
+            LongList::new(directory.path(), 64),
+        )
+        .unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members.len(), 49);
-        assert_eq!(found.pairs, [(PageId::new(20), PageId::new(49))], "the best-ranked of the crowd stands for it");
+        assert_eq!(&*found.pairs, [(PageId::new(20), PageId::new(49))], "the best-ranked of the crowd stands for it");
     }
 
     #[test]
@@ -387,7 +412,10 @@ mod tests {
             .collect();
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(sets.len()).collect();
-        let of = |bytes| join(&stored, everyone(&pages), CROWDED, Room { directory: directory.path(), bytes }).unwrap();
+        let of = |bytes| {
+            join(&stored, everyone(&pages), CROWDED, Room { directory: directory.path(), bytes }, LongList::default())
+                .unwrap()
+        };
         let (all, met) = of(64 << 20);
         assert_eq!((all.crowded.len(), all.crowded[0].members.len()), (1, 40));
         for (number, left) in sets.iter().enumerate().skip(40) {
@@ -403,7 +431,7 @@ mod tests {
         }
         for bytes in [0, 1 << 10, 100 << 10] {
             let (found, met_there) = of(bytes);
-            assert_eq!((&found.pairs, &found.crowded, met_there), (&all.pairs, &all.crowded, met), "{bytes} bytes");
+            assert_eq!((&*found.pairs, &found.crowded, met_there), (&*all.pairs, &all.crowded, met), "{bytes} bytes");
         }
     }
 }

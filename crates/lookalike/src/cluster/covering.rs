@@ -52,6 +52,7 @@ mod tests {
     use crate::cluster::tests::pair;
     use crate::cluster::{Neighbours, star};
     use crate::config::Guess;
+    use crate::spill::LongList;
     use proptest::prelude::*;
 
     #[test]
@@ -62,7 +63,7 @@ mod tests {
         let direction = Direction::Covering(0.7);
         let order = coverers_first(&[0, 1, 2].map(PageId::new), &[part, alike], direction);
         assert_eq!(order, [1, 2, 0].map(PageId::new));
-        let neighbours = Neighbours::new(3, &[part, alike], direction);
+        let neighbours = Neighbours::new(3, &[part, alike], direction, LongList::default()).unwrap();
         let chosen = star::assign(3, &order, &neighbours, Guess::Best);
         // 1 is kept and 2 is like it; 0 was compared with 2 only, which is gone, so it stays.
         assert_eq!(PageId::first(3).map(|page| chosen.target(page).number()).collect::<Vec<_>>(), [0, 1, 1]);
@@ -89,7 +90,7 @@ mod tests {
             }
             let ordered = coverers_first(&order, &pairs, direction);
             prop_assert_eq!(ordered.len(), order.len(), "there is no circle");
-            let neighbours = Neighbours::new(sets.len(), &pairs, direction);
+            let neighbours = Neighbours::new(sets.len(), &pairs, direction, LongList::default()).unwrap();
             let chosen = star::assign(sets.len(), &ordered, &neighbours, Guess::Best);
             let is_kept = |page: PageId| chosen.is_kept(page);
             for (page, link) in PageId::first(sets.len()).map(|page| (page, chosen.link(page))) {

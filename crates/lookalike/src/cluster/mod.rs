@@ -12,8 +12,10 @@ pub mod star;
 pub use fates::{Fate, Fates};
 pub use group_config::{ClusterMode, GroupConfig, Keep};
 
+use crate::error::Result;
 use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::{Decision, Plan};
+use crate::spill::LongList;
 
 /// A page that another can be dropped for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -94,16 +96,23 @@ pub struct Neighbours {
     /// The place of each page that has any among the starts; [`NO_PLACE`] of others.
     places: PageVec<u32>,
     starts: Vec<usize>,
-    entries: Vec<Link>,
+    entries: LongList<Link>,
 }
 
 /// The place of pages that have none.
 const NO_PLACE: u32 = u32::MAX;
 
 impl Neighbours {
-    /// The graph of `pairs` over `pages` pages.
-    #[must_use]
-    pub fn new(pages: usize, pairs: &[ScoredPair], direction: Direction) -> Neighbours {
+    /// The graph of `pairs` over `pages` pages, whose links go into `entries`, which is empty.
+    ///
+    /// # Errors
+    /// When the links cannot be written to a file.
+    pub fn new(
+        pages: usize,
+        pairs: &[ScoredPair],
+        direction: Direction,
+        mut entries: LongList<Link>,
+    ) -> Result<Neighbours> {
         let links = || {
             pairs.iter().flat_map(|pair| {
                 [pair.left, pair.right].into_iter().filter_map(move |page| Some((page, direction.link(pair, page)?)))
@@ -122,7 +131,8 @@ impl Neighbours {
         for end in &mut ends {
             all += std::mem::replace(end, all);
         }
-        let mut entries = vec![Link::to_itself(PageId::new(0)); all];
+        entries.reserve(all)?;
+        (0..all).try_for_each(|_| entries.push(Link::to_itself(PageId::new(0))))?;
         for (page, link) in links() {
             // What is the start of the next page in the end is where the next entry goes until then.
             let next = &mut ends[places[page] as usize];
@@ -130,7 +140,7 @@ impl Neighbours {
             *next += 1;
         }
         ends.insert(0, 0);
-        Neighbours { places, starts: ends, entries }
+        Ok(Neighbours { places, starts: ends, entries })
     }
 
     /// The pages that `page` can be dropped for.

@@ -6,10 +6,15 @@
 
 use crate::cluster::covering::coverers_first;
 use crate::cluster::{Chosen, Direction, Link, Neighbours};
+use crate::error::Result;
 use crate::page::{PageId, PageVec, ScoredPair};
 use crate::plan::Guess;
+use crate::spill::LongList;
 
-/// The stars of `pairs`, and the graph they were found in.
+/// The stars of `pairs`, and the graph they were found in, whose links go into `list`, which is empty.
+///
+/// # Errors
+/// When the links cannot be written to a file.
 #[must_use]
 pub fn stars(
     pages: usize,
@@ -17,13 +22,14 @@ pub fn stars(
     pairs: &[ScoredPair],
     direction: Direction,
     guess: Guess,
-) -> (Chosen, Neighbours) {
-    let neighbours = Neighbours::new(pages, pairs, direction);
+    list: LongList<Link>,
+) -> Result<(Chosen, Neighbours)> {
+    let neighbours = Neighbours::new(pages, pairs, direction, list)?;
     let chosen = match direction {
         Direction::Either | Direction::Contained(_) => assign(pages, in_rank_order, &neighbours, guess),
         Direction::Covering(_) => assign(pages, &coverers_first(in_rank_order, pairs, direction), &neighbours, guess),
     };
-    (chosen, neighbours)
+    Ok((chosen, neighbours))
 }
 
 /// For every page that stands for a set: the set it is assigned to. The first guess is the
@@ -60,7 +66,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn best<const N: usize>(order: [u32; N], pairs: &[ScoredPair]) -> Vec<(u32, f64)> {
-        let neighbours = Neighbours::new(N, pairs, Direction::Either);
+        let neighbours = Neighbours::new(N, pairs, Direction::Either, LongList::default()).unwrap();
         let chosen = assign(N, &order.map(PageId::new), &neighbours, Guess::Best);
         PageId::first(N).map(|page| chosen.link(page)).map(|link| (link.page.number(), link.similarity)).collect()
     }
@@ -78,7 +84,7 @@ mod tests {
     fn the_most_similar_kept_page_is_named_or_the_first() {
         let pairs = [pair(0, 2, 0.7), pair(1, 2, 0.9)];
         assert_eq!(best([0, 1, 2], &pairs)[2], (1, 0.9));
-        let neighbours = Neighbours::new(3, &pairs, Direction::Either);
+        let neighbours = Neighbours::new(3, &pairs, Direction::Either, LongList::default()).unwrap();
         assert_eq!(
             assign(3, &[0, 1, 2].map(PageId::new), &neighbours, Guess::First).target(PageId::new(2)),
             PageId::new(0)
@@ -89,7 +95,7 @@ mod tests {
         #[test]
         fn the_promise(edges in prop::collection::btree_map((0u32..20, 0u32..20), 0.5f64..1.0, 0..60), order in Just((0u32..20).collect::<Vec<_>>()).prop_shuffle()) {
             let pairs: Vec<_> = edges.iter().filter(|((a, b), _)| a < b).map(|(&(a, b), &s)| pair(a, b, s)).collect();
-            let neighbours = Neighbours::new(20, &pairs, Direction::Either);
+            let neighbours = Neighbours::new(20, &pairs, Direction::Either, LongList::default()).unwrap();
             let order: Vec<PageId> = order.into_iter().map(PageId::new).collect();
             let chosen = assign(20, &order, &neighbours, Guess::Best);
             let is_kept = |page: PageId| chosen.is_kept(page);

@@ -89,7 +89,7 @@ impl Judge<'_> {
             },
             halves: self.halves(&judged, method),
             equal_recall: None,
-            sweep: self.sweep(loose, &judged),
+            sweep: self.sweep(loose, &judged)?,
             levels: levels(&judged, method.unit()),
             sites: self.site_errors(&at_default),
             wrong: wrong_pairs(run, &at_default)?,
@@ -173,7 +173,7 @@ impl Judge<'_> {
         Halves { threshold: shown(method, least), chosen_on, tested_on: count(others, gold_of(1)) }
     }
 
-    fn sweep(&self, loose: &MethodRun, judged: &[JudgedPair]) -> Vec<SweepPoint> {
+    fn sweep(&self, loose: &MethodRun, judged: &[JudgedPair]) -> Result<Vec<SweepPoint>> {
         let method = &loose.config.method;
         let points = method.definition().thresholds().into_iter().map(|threshold| {
             let decision = method.with_threshold(threshold).definition().decision();
@@ -184,9 +184,9 @@ impl Judge<'_> {
             let (clusters, strict) = if self.clustered.is_empty() {
                 (None, None)
             } else {
-                self.clusters(&loose.stars(&near, threshold, Guess::Best))
+                self.clusters(&loose.stars(&near, threshold, Guess::Best)?)
             };
-            SweepPoint { threshold, pairs, clusters, strict }
+            Ok(SweepPoint { threshold, pairs, clusters, strict })
         });
         points.collect()
     }

@@ -18,7 +18,7 @@ use crate::plan::Plan;
 use crate::report::files;
 use crate::report::run::cpu_seconds;
 use crate::report::stored::{self, StoredPages, StoredSummary};
-use crate::spill::Scratch;
+use crate::spill::{LongList, Scratch};
 
 /// What a method takes.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -165,10 +165,11 @@ impl MethodRun {
 
     /// For each page the page that would be kept in its place, if the method had another threshold and `pairs` were all
     /// that it accepts.
-    pub(super) fn stars(&self, pairs: &[ScoredPair], threshold: f64, guess: Guess) -> PageVec<PageId> {
+    pub(super) fn stars(&self, pairs: &[ScoredPair], threshold: f64, guess: Guess) -> Result<PageVec<PageId>> {
         let first = &self.stored.first;
         let order: Vec<PageId> = first.pages().filter(|&page| first[page] == page).collect();
-        let (chosen, _) = star::stars(first.len(), &order, pairs, Direction::of(&self.plan, Some(threshold)), guess);
-        first.iter().map(|&first| chosen.target(first)).collect()
+        let direction = Direction::of(&self.plan, Some(threshold));
+        let (chosen, _) = star::stars(first.len(), &order, pairs, direction, guess, LongList::default())?;
+        Ok(first.iter().map(|&first| chosen.target(first)).collect())
     }
 }

@@ -28,7 +28,7 @@ use crate::files;
 use crate::job::RunOptions;
 use crate::observe::{Observer, Stage, check_cancelled};
 use crate::plan::Plan;
-use crate::read::{Corpus, STDIN};
+use crate::read::{Corpus, STDIN, Source};
 use crate::report::run::{Resources, StageUse};
 use crate::report::summary::Summary;
 use crate::report::{self, Findings};
@@ -81,7 +81,34 @@ pub fn dedup(config: &Config, options: &RunOptions, observer: &dyn Observer) -> 
     if options.inputs.iter().any(|input| input == STDIN) {
         check_earlier(options, &work, None)?; // before all of it is copied
     }
-    let Inputs { corpus, against } = Inputs::open(config, options, &work)?;
+    let inputs = Inputs::open(config, options, &work)?;
+    dedup_inputs(config, options, inputs, work, observer)
+}
+
+/// The same of sources that need not be files; `inputs` of the options are only what they are called.
+///
+/// # Errors
+/// As [`dedup`].
+pub fn dedup_sources(
+    config: &Config,
+    options: &RunOptions,
+    sources: Vec<Source>,
+    observer: &dyn Observer,
+) -> Result<Outcome> {
+    config.check()?;
+    let work = WorkDir::open(report::result_files(), &options.output, options.force, options.resume)?;
+    let inputs = Inputs { corpus: config.corpus(sources), against: None };
+    dedup_inputs(config, options, inputs, work, observer)
+}
+
+fn dedup_inputs(
+    config: &Config,
+    options: &RunOptions,
+    inputs: Inputs,
+    work: WorkDir,
+    observer: &dyn Observer,
+) -> Result<Outcome> {
+    let Inputs { corpus, against } = inputs;
     options.outputs.check_sources(&corpus)?;
     let config = &Against::config(against.as_ref(), config);
     let job = checkpoint::job(config, &corpus, against.as_ref());
@@ -214,6 +241,7 @@ impl Run<'_> {
             ("page strings", pages.is_spilled()),
             ("sketches", columns_spilled),
             ("features", compared.features_spilled),
+            ("pairs", searched.candidates.pairs.is_spilled() || compared.verified.pairs.is_spilled()),
         ];
         let stages = run.resources.write(run.work.path(), &run.options.facts(run.job, source_bytes, &spilled))?;
         Ok(Outcome {

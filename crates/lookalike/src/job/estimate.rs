@@ -80,9 +80,20 @@ pub fn estimate(config: &Config, options: &RunOptions) -> Result<Estimate> {
         let reason = "cannot look at standard input without using it up; give a file";
         return Err(Error::conflict("dry_run", reason));
     }
-    let plan = config.plan();
     let sources = discover(&options.inputs, &config.read, &options.output, None)?;
-    let corpus = Corpus::new(sources, &config.read);
+    estimate_of(config, options, Corpus::new(sources, &config.read))
+}
+
+/// The same of sources that need not be files.
+///
+/// # Errors
+/// As [`estimate`].
+pub fn estimate_sources(config: &Config, options: &RunOptions, sources: Vec<Source>) -> Result<Estimate> {
+    estimate_of(config, options, Corpus::new(sources, &config.read))
+}
+
+fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<Estimate> {
+    let plan = config.plan();
     let bytes = corpus.bytes();
     let (mut tokens, mut text_bytes, mut features, mut exact) = (0u64, 0u64, 0u64, true);
     let started = Instant::now();

@@ -191,7 +191,12 @@ impl Originals {
     /// Drawings for an overview: how large groups are, and how similar the pairs that were accepted and those that were close.
     #[must_use]
     pub fn plots(&self, sizes: &[u64], accepted: &[f64], near_misses: &[f64]) -> [String; 2] {
-        let similarities = plots::similarities(accepted, near_misses, &[], self.plan.similarity_name());
+        let similarities = plots::similarities(
+            accepted.iter().copied(),
+            near_misses.iter().copied(),
+            &[],
+            self.plan.similarity_name(),
+        );
         [plots::cluster_sizes(sizes), similarities]
     }
 

@@ -35,7 +35,7 @@ use crate::report::stored::{self, PageIds, StoredPages, StoredSummary};
 use crate::report::summary::Thresholds;
 use crate::report::{self, Earlier, Findings, files, sinks};
 use crate::spill::Scratch;
-use crate::verify::Verified;
+use crate::verify::{self, Verified};
 use crate::work_dir::WorkDir;
 
 /// What is done in another way than before; what is not given stays as it was.
@@ -177,12 +177,20 @@ fn cluster_again(
     loaded: StoredPages,
     corpus: &Corpus,
 ) -> Result<Outcome> {
-    let (pairs, weaker): (Vec<_>, Vec<_>) =
-        loaded.pairs(directory, files::PAIRS)?.into_iter().partition(|pair| stricter.counts(pair));
-    let mut near_misses = loaded.pairs(directory, files::NEAR_MISSES)?;
-    near_misses.extend(weaker);
-    near_misses.retain(|pair| pair.similarity >= stricter.least(pair) * (1.0 - NEAR_MISS_SHARE));
-    near_misses.sort_by_key(|pair| (pair.left, pair.right));
+    let mut pairs = run.list(loaded.pages.len() as u64);
+    let mut near_misses = pairs.another();
+    for (table, was_accepted) in [(files::PAIRS, true), (files::NEAR_MISSES, false)] {
+        loaded.for_each_pair(directory, table, |pair| {
+            if was_accepted && stricter.counts(&pair) {
+                pairs.push(pair)
+            } else if pair.similarity >= stricter.least(&pair) * (1.0 - NEAR_MISS_SHARE) {
+                near_misses.push(pair)
+            } else {
+                Ok(())
+            }
+        })?;
+    }
+    verify::sort(&mut near_misses);
     let mut verified = Verified { pairs, near_misses, compared: stored.compared_pairs, capped: Vec::new() };
 
     let StoredPages { mut pages, first, ids, .. } = loaded;

@@ -4,9 +4,11 @@
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::ops::Deref;
+use std::ops::{Deref, DerefMut};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
 
-use memmap2::Mmap;
+use memmap2::{Mmap, MmapMut};
 
 /// The bytes of a file, paged in as they are touched.
 #[derive(Debug)]
@@ -64,5 +66,90 @@ impl<T: AnyBits> Deref for MappedItems<T> {
     fn deref(&self) -> &[T] {
         // SAFETY: any bytes are a number. What is mapped begins at a page of memory, so nothing is left out before the first.
         unsafe { self.file.align_to::<T>() }.1
+    }
+}
+
+/// Room for items in a file that has no name: memory that the system can write out.
+#[derive(Debug)]
+pub(crate) struct FileRoom<T> {
+    file: File,
+    map: Option<MmapMut>,
+    length: usize,
+    items: PhantomData<T>,
+}
+
+/// Bytes that are written at once where room is made.
+const ZEROS: usize = 1 << 20;
+
+impl<T: Copy> FileRoom<T> {
+    /// No items, in a directory for temporary files.
+    ///
+    /// # Errors
+    /// When no file can be made there.
+    pub(crate) fn in_directory(directory: &Path) -> io::Result<FileRoom<T>> {
+        Ok(FileRoom { file: tempfile::tempfile_in(directory)?, map: None, length: 0, items: PhantomData })
+    }
+
+    /// Items that there is room for.
+    pub(crate) fn capacity(&self) -> usize {
+        self.map.as_ref().map_or(0, |map| map.len() / size_of::<T>())
+    }
+
+    /// Makes room for so many items in all.
+    ///
+    /// # Errors
+    /// When the disk is full.
+    pub(crate) fn grow(&mut self, capacity: usize) -> io::Result<()> {
+        let bytes = capacity.saturating_mul(size_of::<T>()).next_multiple_of(ZEROS);
+        let mut at = self.map.as_ref().map_or(0, |map| map.len());
+        // Written, as a hole in the file would end the process when it is touched and the disk is full.
+        let zeros = vec![0; ZEROS];
+        while at < bytes {
+            self.file.write_all_at(&zeros, at as u64)?;
+            at += ZEROS;
+        }
+        self.map = None;
+        // SAFETY: the file has no name, so nobody else can change or shorten it, and this is the only map of it.
+        self.map = Some(unsafe { MmapMut::map_mut(&self.file) }?);
+        Ok(())
+    }
+
+    /// Adds items, for which there is room.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub(crate) fn extend(&mut self, items: &[T]) {
+        assert!(self.length + items.len() <= self.capacity(), "room is made before items are added");
+        let Some(map) = &mut self.map else { return };
+        let start = map.as_mut_ptr().cast::<T>();
+        // SAFETY: there is room for them, as was just checked; the map begins at a page of memory, so it is aligned for any
+        // item; `items` is elsewhere, as this map is borrowed.
+        unsafe { std::ptr::copy_nonoverlapping(items.as_ptr(), start.add(self.length), items.len()) };
+        self.length += items.len();
+    }
+
+    /// Forgets all items but the first so many.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.length = self.length.min(length);
+    }
+}
+
+impl<T: Copy> Deref for FileRoom<T> {
+    type Target = [T];
+
+    #[inline]
+    fn deref(&self) -> &[T] {
+        let Some(map) = &self.map else { return &[] };
+        // SAFETY: so many items were written there by this process, and by nobody else.
+        unsafe { std::slice::from_raw_parts(map.as_ptr().cast::<T>(), self.length) }
+    }
+}
+
+impl<T: Copy> DerefMut for FileRoom<T> {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut [T] {
+        let Some(map) = &mut self.map else { return &mut [] };
+        // SAFETY: as above, and this is the only way to them while it is borrowed.
+        unsafe { std::slice::from_raw_parts_mut(map.as_mut_ptr().cast::<T>(), self.length) }
     }
 }

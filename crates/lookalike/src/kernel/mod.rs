@@ -21,6 +21,6 @@ pub use hamming::{
     near_pairs_scalar, word_at,
 };
 pub use majority::{Mixer, majority, majority_mixed, majority_on, majority_scalar};
-pub(crate) use map::{AnyBits, MappedFile, MappedItems};
+pub(crate) use map::{AnyBits, FileRoom, MappedFile, MappedItems};
 pub use min_values::{min_values, min_values_on, min_values_scalar};
 pub use vector_unit::VectorUnit;

@@ -403,6 +403,7 @@ mod tests {
     use crate::candidate::band_join::BandJoin;
     use crate::page::PageId;
     use crate::random::next_random;
+    use crate::spill::LongList;
     use proptest::prelude::*;
 
     fn shares_a_key(design: &Design, left: &[u64], right: &[u64]) -> bool {
@@ -522,9 +523,9 @@ mod tests {
             rows[a.index()].iter().zip(&rows[b.index()]).map(|(x, y)| (x ^ y).count_ones()).sum()
         };
         let (everyone, near) = (|_: PageId| true, |a: PageId, b: PageId| distance(a, b) <= most);
-        let mut join = BandJoin::new(&everyone, Some(&near), rows.len());
+        let mut join = BandJoin::new(&everyone, Some(&near), rows.len(), LongList::default());
         for (number, table) in design.tables().iter().enumerate() {
-            join.add(number, rows.iter().map(|row| table.key(|at| row[at])).zip(PageId::counting()));
+            join.add(number, rows.iter().map(|row| table.key(|at| row[at])).zip(PageId::counting())).unwrap();
         }
         let pages = || PageId::first(rows.len());
         let expected: Vec<(PageId, PageId)> = pages()
@@ -532,7 +533,7 @@ mod tests {
             .filter(|&(a, b)| near(a, b))
             .collect();
         assert!(expected.len() > 20);
-        assert_eq!(join.finish().pairs, expected);
+        assert_eq!(&*join.finish().unwrap().pairs, expected);
     }
 
     #[test]

@@ -34,6 +34,7 @@ pub(crate) use format::rows::dictionary_value;
 pub(crate) use format::warc::head as warc_head;
 pub use scan::{Scan, Scanned};
 pub use source::compression;
+pub use source::file::MadeBytes;
 pub(crate) use source::file::{Chunks, Location, SourceFile};
 pub(crate) use source::patterns;
 pub(crate) use source::plain;

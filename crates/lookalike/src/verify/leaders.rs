@@ -5,6 +5,7 @@
 //! its own smallest features that share most of them, at most [`MOST_COMPARED`]. Who leads is a minimum, so a bucket can be
 //! worked on in parts that know nothing of each other, and the result depends neither on them nor on threads.
 
+use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
@@ -13,7 +14,7 @@ use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
 use crate::sketch::page_sets::{PageSets, PairScratch};
-use crate::spill::Scratch;
+use crate::spill::{LongList, Scratch};
 use crate::text::term::TokenHasher;
 use crate::verify;
 
@@ -45,21 +46,22 @@ pub struct CappedBucket {
     pub example: (PageId, PageId),
 }
 
-/// What was found in a bucket.
-#[derive(Debug)]
+/// Pairs that are found in a bucket before they are handed on.
+const PAIRS_AT_A_TIME: usize = 1 << 12;
+
+/// What was found in a part of a bucket.
+#[derive(Debug, Default)]
 pub struct CrowdPairs {
-    /// The bucket.
-    pub capped: CappedBucket,
     /// Near-duplicates.
     pub accepted: Vec<ScoredPair>,
-    /// Pairs that just miss, each with the member that was compared with a leader.
+    /// Pairs that just miss, each with the member that was compared with a leader; the closest of each member.
     pub near_misses: Vec<(PageId, ScoredPair)>,
 }
 
-/// Compares the members of a bucket with its leaders.
+/// Compares the members of a bucket with its leaders, and hands on what is found, part by part.
 ///
 /// # Errors
-/// When sets that were spilled to disk cannot be read back.
+/// When sets that were spilled to disk cannot be read back, or what was found cannot be stored.
 pub fn compare(
     bucket: &CrowdedBucket,
     sets: &PageSets,
@@ -67,16 +69,18 @@ pub fn compare(
     rank: &(dyn Fn(PageId) -> u32 + Sync),
     is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
     scratch: &mut PairScratch,
-) -> Result<CrowdPairs> {
+    emit: &mut dyn FnMut(CrowdPairs) -> Result<()>,
+) -> Result<CappedBucket> {
     let mut members = bucket.members.clone();
     members.sort_unstable_by_key(|&page| rank(page));
     let mut led: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>> = HashMap::default();
     let mut features = Scratch::default();
     let mut leaders: Vec<u32> = Vec::new();
     let mut is_leader = vec![false; members.len()];
-    let (mut accepted, mut near_misses, mut compared) = (Vec::new(), Vec::new(), 0);
+    let (mut found, mut compared) = (CrowdPairs::default(), 0);
     for (place, &member) in (0..).zip(&members) {
         let own = sets.features(member, &mut features)?;
+        let mut near_miss: Option<ScoredPair> = None;
         leaders.clear();
         for &feature in looked_at(own) {
             // In the order of ranks, those who come first lead.
@@ -99,40 +103,47 @@ pub fn compare(
             }
             let (pair, verdict) = verify::compare(sets, leader, member, plan, scratch)?;
             match verdict {
-                Verdict::Accepted => accepted.push(pair),
-                Verdict::NearMiss => near_misses.push((member, pair)),
+                Verdict::Accepted => found.accepted.push(pair),
+                Verdict::NearMiss => {
+                    near_miss =
+                        Some(near_miss.map_or(pair, |known| if closer(&pair, &known).is_lt() { pair } else { known }));
+                }
                 Verdict::Rejected => {}
             }
         }
+        found.near_misses.extend(near_miss.map(|pair| (member, pair)));
+        if found.accepted.len().max(found.near_misses.len()) >= PAIRS_AT_A_TIME {
+            emit(std::mem::take(&mut found))?;
+        }
     }
+    emit(found)?;
     let example = (members[0], members[1]);
-    let capped = CappedBucket {
+    Ok(CappedBucket {
         band: bucket.band,
         size: members.len(),
         leaders: is_leader.iter().filter(|is| **is).count(),
         compared,
         example,
-    };
-    Ok(CrowdPairs { capped, accepted, near_misses })
+    })
 }
 
 /// Of leaders, each as often as it shares a feature, those who share most; of equals, the better-ranked.
 pub(crate) fn nearest(leaders: &mut [u32]) -> Vec<u32> {
     leaders.sort_unstable();
     let mut shared: Vec<(usize, u32)> = leaders.chunk_by(|a, b| a == b).map(|same| (same.len(), same[0])).collect();
-    shared.sort_unstable_by_key(|&(count, leader)| (std::cmp::Reverse(count), leader));
+    shared.sort_unstable_by_key(|&(count, leader)| (Reverse(count), leader));
     shared.into_iter().take(MOST_COMPARED).map(|row| row.1).collect()
 }
 
 /// Of what a page just misses in crowds only the closest is kept: a template has many near misses.
-#[must_use]
-pub fn closest(mut near_misses: Vec<(PageId, ScoredPair)>) -> Vec<ScoredPair> {
-    near_misses.sort_by(|(page, one), (other, two)| {
-        let by_similarity = two.similarity.total_cmp(&one.similarity);
-        page.cmp(other).then(by_similarity).then((one.left, one.right).cmp(&(two.left, two.right)))
-    });
+pub fn keep_closest(near_misses: &mut LongList<(PageId, ScoredPair)>) {
+    near_misses.sort_unstable_by(|(page, one), (other, two)| page.cmp(other).then(closer(one, two)));
     near_misses.dedup_by_key(|(page, _)| *page);
-    near_misses.into_iter().map(|(_, pair)| pair).collect()
+}
+
+/// The closer of two pairs comes first.
+fn closer(one: &ScoredPair, two: &ScoredPair) -> Ordering {
+    two.similarity.total_cmp(&one.similarity).then((one.left, one.right).cmp(&(two.left, two.right)))
 }
 
 #[cfg(test)]
@@ -163,6 +174,22 @@ mod tests {
         sets
     }
 
+    /// What `compare` finds in all.
+    fn found(
+        bucket: &CrowdedBucket,
+        sets: &PageSets,
+        rank: &(dyn Fn(PageId) -> u32 + Sync),
+    ) -> (CappedBucket, Vec<ScoredPair>) {
+        let mut pairs = Vec::new();
+        let mut emit = |found: CrowdPairs| {
+            pairs.extend(found.accepted);
+            Ok(())
+        };
+        let capped =
+            compare(bucket, sets, &plan(), rank, &|_, _| true, &mut PairScratch::default(), &mut emit).unwrap();
+        (capped, pairs)
+    }
+
     #[test]
     fn members_match_the_best_ranked_of_their_group() {
         let directory = tempfile::tempdir().unwrap();
@@ -172,8 +199,7 @@ mod tests {
         let bucket = CrowdedBucket { band: 4, members: PageId::first(300).collect() };
         // The last page ranks first.
         let rank = |page: PageId| 1000 - page.number();
-        let found = compare(&bucket, &sets, &plan, &rank, &|_, _| true, &mut PairScratch::default()).unwrap();
-        let (capped, pairs) = (found.capped, found.accepted);
+        let (capped, pairs) = found(&bucket, &sets, &rank);
         assert_eq!((capped.size, capped.leaders, capped.band), (300, 12, 4));
         assert_eq!(capped.example, (PageId::new(299), PageId::new(298)));
         let matched: BTreeSet<PageId> = pairs.iter().map(|pair| pair.left).collect();
@@ -192,9 +218,9 @@ mod tests {
         let groups: Vec<u64> = (0..1200).map(|page| page % 300).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: PageId::first(1200).collect() };
-        let found = compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut PairScratch::default()).unwrap();
+        let (capped, pairs) = found(&bucket, &sets, &PageId::number);
         // Three of every four members come behind one leader, two and three.
-        assert_eq!((found.capped.leaders, found.accepted.len()), (900, 300 * (1 + 2 + 3)));
+        assert_eq!((capped.leaders, pairs.len()), (900, 300 * (1 + 2 + 3)));
     }
 
     #[test]
@@ -204,8 +230,8 @@ mod tests {
         let groups: Vec<u64> = (0..500).collect();
         let sets = sets(&groups, directory.path(), &plan);
         let bucket = CrowdedBucket { band: 0, members: PageId::first(500).collect() };
-        let found = compare(&bucket, &sets, &plan, &PageId::number, &|_, _| true, &mut PairScratch::default()).unwrap();
-        assert!(found.capped.compared <= 500 * MOST_COMPARED as u64);
-        assert!(found.accepted.is_empty());
+        let (capped, pairs) = found(&bucket, &sets, &PageId::number);
+        assert!(capped.compared <= 500 * MOST_COMPARED as u64);
+        assert!(pairs.is_empty());
     }
 }

@@ -7,6 +7,8 @@ pub mod jaccard;
 pub mod leaders;
 pub mod score;
 
+use std::sync::{Mutex, PoisonError};
+
 use rayon::prelude::*;
 
 use crate::candidate::band_join::Candidates;
@@ -14,19 +16,22 @@ use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
 use crate::sketch::page_sets::{PageSets, PairScratch};
+use crate::spill::LongList;
 use leaders::{CappedBucket, CrowdPairs};
 use score::score;
 
 /// Pairs that are compared by one thread at a time.
 const PAIRS_PER_TASK: usize = 512;
+/// Pairs that are compared before what was found is added to the list.
+const PAIRS_AT_A_TIME: usize = 1 << 16;
 
 /// What verification found.
 #[derive(Debug, Default)]
 pub struct Verified {
     /// Near-duplicates, ascending.
-    pub pairs: Vec<ScoredPair>,
+    pub pairs: LongList<ScoredPair>,
     /// Close, but not near-duplicates, ascending.
-    pub near_misses: Vec<ScoredPair>,
+    pub near_misses: LongList<ScoredPair>,
     /// Pairs that were compared.
     pub compared: u64,
     /// Buckets that were too common, and what was done about them.
@@ -65,7 +70,7 @@ pub fn compare(
     Ok((pair, scored.verdict))
 }
 
-/// Compares all candidates. `rank` orders the members of crowded buckets; `is_wanted` refuses pairs
+/// Compares all candidates; what is found goes into `list`, which is empty, and into one like it. `rank` orders the members of crowded buckets; `is_wanted` refuses pairs
 /// that the user does not want to be compared.
 ///
 /// # Errors
@@ -76,46 +81,64 @@ pub fn verify(
     plan: &Plan,
     rank: &(dyn Fn(PageId) -> u32 + Sync),
     is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
+    list: LongList<ScoredPair>,
 ) -> Result<Verified> {
-    let scored: Vec<Vec<(ScoredPair, Verdict)>> = candidates
-        .pairs
-        .par_chunks(PAIRS_PER_TASK)
-        .map_init(PairScratch::default, |scratch, pairs| {
-            let mut found = Vec::new();
-            for &(left, right) in pairs {
-                if !plan.can_be_close(sets.feature_count_of(left), sets.feature_count_of(right)) {
-                    continue;
+    let (mut close, mut accepted) = (list.another(), list);
+    for some in candidates.pairs.chunks(PAIRS_AT_A_TIME) {
+        let scored: Vec<Vec<(ScoredPair, Verdict)>> = some
+            .par_chunks(PAIRS_PER_TASK)
+            .map_init(PairScratch::default, |scratch, pairs| {
+                let mut found = Vec::new();
+                for &(left, right) in pairs {
+                    if !plan.can_be_close(sets.feature_count_of(left), sets.feature_count_of(right)) {
+                        continue;
+                    }
+                    let (pair, verdict) = compare(sets, left, right, plan, scratch)?;
+                    if verdict != Verdict::Rejected {
+                        found.push((pair, verdict));
+                    }
                 }
-                let (pair, verdict) = compare(sets, left, right, plan, scratch)?;
-                if verdict != Verdict::Rejected {
-                    found.push((pair, verdict));
-                }
-            }
-            Ok(found)
-        })
-        .collect::<Result<_>>()?;
-    let mut found: Vec<(ScoredPair, Verdict)> = scored.into_iter().flatten().collect();
+                Ok(found)
+            })
+            .collect::<Result<_>>()?;
+        for (pair, verdict) in scored.into_iter().flatten() {
+            if verdict == Verdict::Accepted { accepted.push(pair)? } else { close.push(pair)? }
+        }
+    }
     let mut compared = candidates.pairs.len() as u64;
     let mut capped = Vec::new();
-    let crowds: Vec<CrowdPairs> = candidates
+    let closest = Mutex::new(accepted.another());
+    let in_crowds = Mutex::new(&mut accepted);
+    let crowds: Vec<CappedBucket> = candidates
         .crowded
         .par_iter()
         .map_init(PairScratch::default, |scratch, bucket| {
-            leaders::compare(bucket, sets, plan, rank, is_wanted, scratch)
+            let mut emit = |found: CrowdPairs| {
+                in_crowds.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&found.accepted)?;
+                closest.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&found.near_misses)
+            };
+            leaders::compare(bucket, sets, plan, rank, is_wanted, scratch, &mut emit)
         })
         .collect::<Result<_>>()?;
-    let mut near_misses = Vec::new();
     for crowd in crowds {
-        compared += crowd.capped.compared;
-        capped.push(crowd.capped);
-        found.extend(crowd.accepted.into_iter().map(|pair| (pair, Verdict::Accepted)));
-        near_misses.extend(crowd.near_misses);
+        compared += crowd.compared;
+        capped.push(crowd);
     }
-    found.extend(leaders::closest(near_misses).into_iter().map(|pair| (pair, Verdict::NearMiss)));
-    found.par_sort_unstable_by_key(|(pair, _)| (pair.left, pair.right));
-    found.dedup_by_key(|(pair, _)| (pair.left, pair.right));
-    let (accepted, close): (Vec<_>, Vec<_>) = found.into_iter().partition(|(_, verdict)| *verdict == Verdict::Accepted);
-    let pairs = |found: Vec<(ScoredPair, Verdict)>| found.into_iter().map(|(pair, _)| pair).collect();
+    let mut closest = closest.into_inner().unwrap_or_else(PoisonError::into_inner);
+    leaders::keep_closest(&mut closest);
+    closest.iter().try_for_each(|(_, pair)| close.push(*pair))?;
+    for pairs in [&mut accepted, &mut close] {
+        sort(pairs);
+    }
     capped.sort_by(|a, b| b.size.cmp(&a.size).then(a.example.cmp(&b.example)));
-    Ok(Verified { pairs: pairs(accepted), near_misses: pairs(close), compared, capped })
+    Ok(Verified { pairs: accepted, near_misses: close, compared, capped })
+}
+
+/// Brings pairs into their order, each once.
+pub fn sort(pairs: &mut LongList<ScoredPair>) {
+    let key = |pair: &ScoredPair| (pair.left, pair.right);
+    if !pairs.is_sorted_by_key(key) {
+        pairs.par_sort_unstable_by_key(key);
+    }
+    pairs.dedup_by_key(key);
 }

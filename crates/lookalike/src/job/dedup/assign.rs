@@ -71,7 +71,8 @@ impl Run<'_> {
         let mut scratch = PairScratch::default();
         for _ in 0..ROUNDS {
             let direction = Direction::of(self.plan, None);
-            let (chosen, neighbours) = star::stars(pages, order, &verified.pairs, direction, self.plan.guess);
+            let (chosen, neighbours) =
+                star::stars(pages, order, &verified.pairs, direction, self.plan.guess, self.list(pages as u64))?;
             let mut found = Vec::new();
             behind_dropped(order, &chosen, &neighbours, &|page| is_in_crowd[page], |page, kept| {
                 if is_wanted(page, kept) && tried.insert((page.min(kept), page.max(kept))) {
@@ -84,9 +85,8 @@ impl Run<'_> {
             if found.is_empty() {
                 return Ok(());
             }
-            verified.pairs.extend(found);
-            verified.pairs.sort_unstable_by_key(|pair| (pair.left, pair.right));
-            verified.pairs.dedup_by_key(|pair| (pair.left, pair.right));
+            verified.pairs.extend_from_slice(&found)?;
+            verify::sort(&mut verified.pairs);
         }
         Ok(())
     }
@@ -103,7 +103,10 @@ impl Run<'_> {
     ) -> Result<Groups> {
         let direction = Direction::of(self.plan, threshold);
         let chosen = match self.config.groups.cluster {
-            ClusterMode::Star => star::stars(pages.len(), order, pairs, direction, self.plan.guess).0,
+            ClusterMode::Star => {
+                let list = self.list(pages.len() as u64);
+                star::stars(pages.len(), order, pairs, direction, self.plan.guess, list)?.0
+            }
             ClusterMode::Components => {
                 let chosen = components::assign(order, &mut Components::of(&sets.first, pairs), pages.len());
                 self.link_chains((corpus, held), pages, order, &chosen, pairs, direction)?

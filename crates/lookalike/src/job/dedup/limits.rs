@@ -6,6 +6,7 @@ use crate::job::dedup::Run;
 use crate::page::PageId;
 use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::report::summary::UnreadRanks;
+use crate::spill::LongList;
 
 /// Memory that is not for pages: code, buffers of readers and writers, the report.
 pub(crate) const BASE_BYTES: u64 = 96 << 20;
@@ -23,9 +24,14 @@ const MOST_INDEX_BYTES: u64 = 192 << 20;
 pub(crate) const MOST_ROOM_BYTES: u64 = 256 << 20;
 
 /// How that memory is divided while pages are read: between the columns that candidates are found by, and what pages are called
-/// and where they are. The features of pages that are compared come after the columns, and take what is left.
-pub(super) const SKETCHES_SHARE: f64 = 0.3;
-pub(super) const TABLE_SHARE: f64 = 0.2;
+/// and where they are.
+pub(super) const SKETCHES_SHARE: f64 = 0.25;
+pub(super) const TABLE_SHARE: f64 = 0.15;
+/// For each list of pairs: of candidates, of those that were verified, of what follows from them.
+const LIST_SHARE: f64 = 0.025;
+/// For the features of pages that are compared, together with what there is of each page: the columns are not needed any more,
+/// and there are up to four lists.
+pub(super) const FEATURES_SHARE: f64 = 0.9;
 
 impl Run<'_> {
     /// A share of the memory for arrays that can be in files, once there are so many pages.
@@ -36,6 +42,11 @@ impl Run<'_> {
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of a size is a size
         let limit = (room as f64 * share) as usize;
         limit
+    }
+
+    /// An empty list of pairs, where there are so many pages.
+    pub(crate) fn list<T: Copy>(&self, pages: u64) -> LongList<T> {
+        LongList::new(self.work.path(), self.spill_limit(pages, LIST_SHARE))
     }
 
     /// Memory that is needed whatever the number of pages.

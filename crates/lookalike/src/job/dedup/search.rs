@@ -19,7 +19,7 @@ use crate::read::Corpus;
 use crate::size::format_bytes;
 use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::sketcher::{NO_KEY, NO_LANGUAGE};
-use crate::spill::{AllItems, Scratch};
+use crate::spill::{AllItems, LongList, Scratch};
 use crate::verify::{self, Verified};
 
 /// Who is the same page, who comes first, and who is worth comparing.
@@ -130,7 +130,8 @@ impl Run<'_> {
                 let who = Members { pages: &members, rank, group: &group, is_wanted: &is_wanted };
                 let bytes = self.index_bytes(pages.len() as u64, page_sets.memory_bytes());
                 let room = Room { directory: self.work.path(), bytes };
-                let (candidates, collisions) = inverted::join(page_sets, who, sharing, room)?;
+                let list = self.list(pages.len() as u64);
+                let (candidates, collisions) = inverted::join(page_sets, who, sharing, room, list)?;
                 Ok(Joined { candidates, collisions: size_filter.then_some(collisions), tables: None })
             }
             _ => self.join_columns(sketched, sets),
@@ -157,8 +158,9 @@ impl Run<'_> {
         };
         let passes = |left: PageId, right: PageId| filter.passes(left, right);
         let is_idle = PairFilter::is_idle(self.plan);
-        let mut join =
-            BandJoin::new(&takes_part, if is_idle { None } else { Some(&passes) }, self.config.pairs.bucket_limit);
+        let refuses: Option<&(dyn Fn(PageId, PageId) -> bool + Sync)> = if is_idle { None } else { Some(&passes) };
+        let list = self.list(pages.len() as u64);
+        let mut join = BandJoin::new(&takes_part, refuses, self.config.pairs.bucket_limit, list);
         // Pages of different groups are not even to meet in a bucket.
         let grouped =
             |page: PageId, key: u64| (groups.map_or(key, |groups| key ^ groups[page.index()].rotate_left(17)), page);
@@ -166,7 +168,7 @@ impl Run<'_> {
             let keys = column.all()?;
             let keys = PageId::counting().zip(&*keys);
             let has_key = |key: u64| band < layout.bands || key != NO_KEY;
-            join.add(band, keys.filter(|row| has_key(*row.1)).map(|(page, &key)| grouped(page, key)));
+            join.add(band, keys.filter(|row| has_key(*row.1)).map(|(page, &key)| grouped(page, key)))?;
         }
         let chosen;
         let tables = match &self.plan.search {
@@ -182,11 +184,11 @@ impl Run<'_> {
             let bits = &filter.bits;
             for (number, table) in design.tables().iter().enumerate() {
                 let key = |page: PageId| grouped(page, table.key(|word| bits[word][page.index()]));
-                join.add(layout.first_bits() + number, pages.all().map(key));
+                join.add(layout.first_bits() + number, pages.all().map(key))?;
             }
         }
         Ok(Joined {
-            candidates: join.finish(),
+            candidates: join.finish()?,
             collisions: None,
             tables: tables.map(|design| (design.tables().len(), design.radius())),
         })
@@ -297,7 +299,7 @@ impl Run<'_> {
             compared += 1;
             verify::compare(sets, left, right, self.plan, &mut scratch).map(Some)
         })?;
-        let verified = Verified { pairs, near_misses: Vec::new(), compared, capped: Vec::new() };
+        let verified = Verified { pairs: pairs.into(), near_misses: LongList::default(), compared, capped: Vec::new() };
         Ok((verified, size_filter.then_some(collisions)))
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Mutex, PoisonError};
 use crate::error::{Error, Result};
 use crate::job::dedup::Run;
 use crate::job::dedup::held_pages::HeldPages;
+use crate::job::dedup::limits::FEATURES_SHARE;
 use crate::page::{PageId, SourceId};
 use crate::page_table::PageTable;
 use crate::plan::Plan;
@@ -22,8 +23,7 @@ impl Run<'_> {
         wanted_pages: &[PageId],
         plan: &Plan,
     ) -> Result<PageSets> {
-        // Nothing else is in memory by now that could be in files.
-        let limit = self.spill_limit(pages.len() as u64, 1.0).saturating_sub(pages.memory_bytes());
+        let limit = self.spill_limit(pages.len() as u64, FEATURES_SHARE).saturating_sub(pages.memory_bytes());
         let mut sets = PageSets::new(self.work.path(), limit, plan.sketch.words(), plan.is_weighted());
         let shingles = wanted_pages.iter().map(|&page| pages.tokens[page] as usize).sum();
         sets.reserve(wanted_pages.len(), shingles);

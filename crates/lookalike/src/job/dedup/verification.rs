@@ -70,14 +70,15 @@ impl Run<'_> {
         let filter = self.wanted_filter(pages, groups.as_deref());
         let is_wanted = |left: PageId, right: PageId| filter.is_wanted(left, right);
         let rank = |page: PageId| searched.rank(page);
-        let mut verified = verify::verify(&searched.candidates, page_sets, self.plan, &rank, &is_wanted)?;
+        let list = self.list(pages.len() as u64);
+        let mut verified = verify::verify(&searched.candidates, page_sets, self.plan, &rank, &is_wanted, list)?;
         self.settle_crowds(&searched.candidates, page_sets, &searched.order, pages.len(), &is_wanted, &mut verified)?;
         if self.against.is_some() {
             let is_theirs = |page: PageId| !pages.is_input(searched.sets.best[page]);
             self.keep_theirs(&mut verified, &is_theirs);
             let near = sketched.index_matches.iter().filter(|row| searched.sets.is_first(row.page));
-            verified.pairs.extend(near.map(IndexMatch::pair));
-            verified.pairs.sort_unstable_by_key(|pair| (pair.left, pair.right));
+            near.map(IndexMatch::pair).try_for_each(|pair| verified.pairs.push(pair))?;
+            verify::sort(&mut verified.pairs);
         }
         Ok(verified)
     }

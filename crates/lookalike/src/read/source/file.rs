@@ -1,5 +1,6 @@
 //! The bytes of a source, wherever they are.
 
+use std::fmt::Debug;
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -11,6 +12,15 @@ use parquet::file::reader::{ChunkReader, Length};
 
 use crate::read::source::remote::{RemoteObject, RemoteReader};
 
+/// Bytes that are made when they are read, the same ones every time: a corpus that need not be stored.
+pub trait MadeBytes: Debug + Send + Sync {
+    /// How many there are.
+    fn size(&self) -> u64;
+
+    /// Fills `bytes` from `offset` on.
+    fn fill(&self, bytes: &mut [u8], offset: u64);
+}
+
 /// Where the bytes of a source are.
 #[derive(Debug, Clone)]
 pub enum Location {
@@ -20,6 +30,8 @@ pub enum Location {
     Remote(RemoteObject),
     /// Here.
     Memory(Arc<[u8]>),
+    /// Nowhere: they are made.
+    Made(Arc<dyn MadeBytes>),
     /// A stretch of another one.
     Part {
         /// What it is a part of.
@@ -60,6 +72,7 @@ impl Location {
             Location::File(path) => Ok(std::fs::metadata(path)?.len()),
             Location::Remote(object) => Ok(object.size),
             Location::Memory(bytes) => Ok(bytes.len() as u64),
+            Location::Made(bytes) => Ok(bytes.size()),
             Location::Part { length, .. } => Ok(*length),
         }
     }
@@ -72,7 +85,7 @@ impl Location {
                 modified.map_or_else(String::new, |time| format!("{time:?}"))
             }
             Location::Remote(object) => object.version.clone(),
-            Location::Memory(_) => String::new(),
+            Location::Memory(_) | Location::Made(_) => String::new(),
             Location::Part { of, .. } => of.version(),
         }
     }
@@ -82,7 +95,7 @@ impl Location {
     pub fn path(&self) -> Option<&std::path::Path> {
         match self {
             Location::File(path) => Some(path),
-            Location::Remote(_) | Location::Memory(_) | Location::Part { .. } => None,
+            Location::Remote(_) | Location::Memory(_) | Location::Made(_) | Location::Part { .. } => None,
         }
     }
 
@@ -91,6 +104,7 @@ impl Location {
             Location::File(path) => Inner::File(File::open(path)?),
             Location::Remote(object) => Inner::Remote(Box::new(RemoteReader::new(object.clone()))),
             Location::Memory(bytes) => Inner::Memory { bytes: Arc::clone(bytes), at: 0 },
+            Location::Made(bytes) => Inner::Made { bytes: Arc::clone(bytes), at: 0 },
             Location::Part { of, .. } => of.inner()?,
         })
     }
@@ -100,6 +114,7 @@ enum Inner {
     File(File),
     Remote(Box<RemoteReader>),
     Memory { bytes: Arc<[u8]>, at: usize },
+    Made { bytes: Arc<dyn MadeBytes>, at: u64 },
 }
 
 /// The stretch of a file that is read, and how far it has been.
@@ -136,6 +151,10 @@ impl SourceFile<'_> {
                 *at = usize::try_from(offset).unwrap_or(usize::MAX).min(bytes.len());
                 Ok(())
             }
+            Inner::Made { bytes, at } => {
+                *at = offset.min(bytes.size());
+                Ok(())
+            }
         }
     }
 
@@ -155,6 +174,12 @@ impl SourceFile<'_> {
                 let start = usize::try_from(offset).unwrap_or(usize::MAX);
                 let end = start.saturating_add(bytes.len());
                 bytes.copy_from_slice(all.get(start..end).ok_or(io::ErrorKind::UnexpectedEof)?);
+            }
+            Inner::Made { bytes: all, .. } => {
+                if offset.saturating_add(bytes.len() as u64) > all.size() {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                all.fill(bytes, offset);
             }
         }
         self.count(bytes.len());
@@ -183,6 +208,12 @@ impl Read for SourceFile<'_> {
                 let count = buffer.len().min(bytes.len() - *at);
                 buffer[..count].copy_from_slice(&bytes[*at..*at + count]);
                 *at += count;
+                count
+            }
+            Inner::Made { bytes, at } => {
+                let count = usize::try_from(bytes.size() - *at).unwrap_or(usize::MAX).min(buffer.len());
+                bytes.fill(&mut buffer[..count], *at);
+                *at += count as u64;
                 count
             }
         };

@@ -23,6 +23,7 @@ use std::collections::HashSet;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use walkdir::WalkDir;
 
@@ -32,7 +33,7 @@ use crate::page::PageOrigin;
 use crate::read::ReadConfig;
 use crate::read::format::Format;
 use crate::read::source::compression::Compression;
-use crate::read::source::file::Location;
+use crate::read::source::file::{Location, MadeBytes};
 pub use crate::read::source::look::known_source;
 use crate::read::source::look::look_at;
 use crate::read::source::names::{assign_names, readable};
@@ -96,8 +97,19 @@ impl Source {
     /// # Errors
     /// When they are in no known format.
     pub fn in_memory(name: &str, bytes: Vec<u8>, format: Option<Format>) -> Result<Source> {
+        Source::at(name, Location::Memory(bytes.into()), format)
+    }
+
+    /// Bytes that are made when they are read, as a source.
+    ///
+    /// # Errors
+    /// When they are in no known format.
+    pub fn made(name: &str, bytes: Arc<dyn MadeBytes>) -> Result<Source> {
+        Source::at(name, Location::Made(bytes), None)
+    }
+
+    fn at(name: &str, location: Location, format: Option<Format>) -> Result<Source> {
         let mut sources = Sources::default();
-        let location = Location::Memory(bytes.into());
         let file =
             ListedFile { display: name.to_owned(), name: name.to_owned(), location, in_directory: false, below: 0 };
         look_at(file, format, &mut sources)?;

@@ -220,17 +220,22 @@ pub(crate) struct ThresholdMark {
 }
 
 /// How similar the compared pairs are, with the thresholds, ascending.
-pub(crate) fn similarities(accepted: &[f64], near_misses: &[f64], thresholds: &[ThresholdMark], name: &str) -> String {
+pub(crate) fn similarities(
+    accepted: impl Iterator<Item = f64> + Clone,
+    near_misses: impl Iterator<Item = f64> + Clone,
+    thresholds: &[ThresholdMark],
+    name: &str,
+) -> String {
     const BINS: usize = 40;
     const LINE_HEIGHT: f64 = 14.0;
     let marks: Vec<f64> = thresholds.iter().map(|threshold| threshold.at).collect();
-    let lowest = accepted.iter().chain(near_misses).chain(&marks).copied().fold(1.0, f64::min);
+    let lowest = accepted.clone().chain(near_misses.clone()).chain(marks.iter().copied()).fold(1.0, f64::min);
     let from = ((lowest - 0.05) * 10.0).floor().clamp(0.0, 9.0) / 10.0;
     let borders = borders(from, &marks, BINS);
     let bin = |similarity: f64| (borders.partition_point(|&border| border <= similarity).max(1) - 1).min(BINS - 1);
     let mut counts = [[0u64; 2]; BINS];
-    accepted.iter().for_each(|&similarity| counts[bin(similarity)][0] += 1);
-    near_misses.iter().for_each(|&similarity| counts[bin(similarity)][1] += 1);
+    accepted.for_each(|similarity| counts[bin(similarity)][0] += 1);
+    near_misses.for_each(|similarity| counts[bin(similarity)][1] += 1);
     let most = counts.iter().map(|[a, b]| a + b).max().unwrap_or(0);
     for_all_screens(|canvas| {
         let mut drawing = Drawing::new(canvas, "Similarity of verified pairs");
@@ -371,7 +376,7 @@ mod tests {
     fn every_threshold_has_a_line_with_its_name() {
         let thresholds = [(0.4, "between sites"), (0.7, "plain text")];
         let thresholds = thresholds.map(|(at, name)| ThresholdMark { at, name: name.to_owned() });
-        let plot = similarities(&[0.45, 0.9], &[0.65], &thresholds, "similarity");
+        let plot = similarities([0.45, 0.9].into_iter(), [0.65].into_iter(), &thresholds, "similarity");
         assert_eq!(plot.matches("class=\"mark\"").count(), 2 * 2, "on wide and narrow screens");
         assert!(plot.contains("between sites 0.4</text>") && plot.contains("plain text 0.7</text>"), "{plot}");
     }
@@ -388,12 +393,12 @@ mod tests {
 
     #[test]
     fn every_pair_is_in_a_bar() {
-        let plot = similarities(&[0.7, 0.9, 1.0], &[0.55], &marks(&[0.7]), "similarity");
+        let plot = similarities([0.7, 0.9, 1.0].into_iter(), [0.55].into_iter(), &marks(&[0.7]), "similarity");
         let wide = &plot[..plot.find("</svg>").unwrap()];
         assert_eq!(wide.matches("1 pair accepted").count(), 3);
         assert_eq!(wide.matches("1 pair rejected").count(), 1);
         assert!(wide.contains("threshold 0.7"));
-        assert!(similarities(&[], &[], &[], "similarity").ends_with("</svg>"));
+        assert!(similarities([].into_iter(), [].into_iter(), &[], "similarity").ends_with("</svg>"));
         assert!(cluster_sizes(&[]).ends_with("</svg>"));
         assert!(cluster_sizes(&[2, 900]).contains("1 cluster of 513–1,024 pages"));
     }
@@ -402,7 +407,7 @@ mod tests {
     fn a_pair_at_exactly_the_threshold_is_on_its_right() {
         for threshold in [0.43, 0.5, 0.62, 0.7, 0.9001] {
             let below = threshold - 1e-9;
-            let plot = similarities(&[threshold], &[below], &marks(&[threshold]), "similarity");
+            let plot = similarities([threshold].into_iter(), [below].into_iter(), &marks(&[threshold]), "similarity");
             let place = |class: &str| -> (f64, f64) {
                 let (_, bar) = plot.split_once(&format!("<rect class=\"{class}\"")).unwrap();
                 let number = |name: &str| {

@@ -88,15 +88,29 @@ pub(crate) struct StoredPages {
 impl StoredPages {
     /// Reads a table of pairs, with what decided about each.
     pub(crate) fn pairs(&self, directory: &Path, table: TableFiles) -> Result<Vec<ScoredPair>> {
-        let mut pairs = self.ids.pairs(directory, table)?;
-        for pair in &mut pairs {
+        let mut pairs = Vec::new();
+        self.for_each_pair(directory, table, |pair| {
+            pairs.push(pair);
+            Ok(())
+        })?;
+        Ok(pairs)
+    }
+
+    /// Shows the pairs of a table in its order, with what decided about each.
+    pub(crate) fn for_each_pair(
+        &self,
+        directory: &Path,
+        table: TableFiles,
+        mut visit: impl FnMut(ScoredPair) -> Result<()>,
+    ) -> Result<()> {
+        self.ids.for_each_pair(directory, table, |mut pair| {
             let ends = [pair.left, pair.right];
             // The table has a site for all pages with URLs; it decides about stories alone.
             pair.same_site =
                 pair.same_site.filter(|_| ends.iter().all(|&page| self.pages.scope[page] == Some(Scope::Story)));
             pair.is_short = ends.iter().any(|&page| self.pages.tokens[page] < SHORT_STORY_WORDS);
-        }
-        Ok(pairs)
+            visit(pair)
+        })
     }
 }
 
@@ -359,9 +373,13 @@ impl PageIds {
         Ok(captured)
     }
 
-    /// Reads a table of pairs as it is.
-    fn pairs(&self, directory: &Path, table: TableFiles) -> Result<Vec<ScoredPair>> {
-        let mut pairs = Vec::new();
+    /// Shows the pairs of a table as they are.
+    fn for_each_pair(
+        &self,
+        directory: &Path,
+        table: TableFiles,
+        mut visit: impl FnMut(ScoredPair) -> Result<()>,
+    ) -> Result<()> {
         for_each_batch(&directory.join(table.parquet), |batch| {
             let (left, right) = (text(batch, "left")?, text(batch, "right")?);
             let (similarity, left_in_right, right_in_left) =
@@ -370,7 +388,7 @@ impl PageIds {
             // Results of the first version have no such columns.
             let (page_similarity, same_site) = (real(batch, "page_similarity").ok(), truth(batch, "same_site").ok());
             for row in 0..batch.num_rows() {
-                pairs.push(ScoredPair {
+                visit(ScoredPair {
                     left: self.page(left.value(row), directory)?,
                     right: self.page(right.value(row), directory)?,
                     similarity: similarity.value(row),
@@ -381,11 +399,10 @@ impl PageIds {
                     page_similarity: page_similarity.filter(|of| of.is_valid(row)).map(|of| of.value(row)),
                     same_site: same_site.filter(|of| of.is_valid(row)).map(|of| of.value(row)),
                     is_short: false,
-                });
+                })?;
             }
             Ok(())
-        })?;
-        Ok(pairs)
+        })
     }
 }
 

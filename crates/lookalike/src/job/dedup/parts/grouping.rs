@@ -12,6 +12,7 @@ use crate::job::dedup::parts::rows::{Kind, RowBuilder, Rows, Value};
 use crate::job::dedup::parts::{Emit, Part, Spec};
 use crate::page::{PageId, ScoredPair};
 use crate::plan::Plan;
+use crate::spill::LongList;
 use crate::union_find::UnionFind;
 
 /// A page that is dropped, and the one that it is dropped for.
@@ -90,7 +91,8 @@ impl Grouping {
                 }
             }
             Task::Stars => {
-                let (chosen, _) = star::stars(positions.len(), &order, &pairs, direction, self.plan.guess);
+                let (chosen, _) =
+                    star::stars(positions.len(), &order, &pairs, direction, self.plan.guess, LongList::default())?;
                 for &(page, link) in chosen.links() {
                     self.out.push(&[
                         position(page),
@@ -102,7 +104,8 @@ impl Grouping {
             }
             Task::Settle => {
                 let is_in_crowd = |page: PageId| nodes[&positions[page.index()]].is_in_crowd;
-                let (chosen, neighbours) = star::stars(positions.len(), &order, &pairs, direction, self.plan.guess);
+                let (chosen, neighbours) =
+                    star::stars(positions.len(), &order, &pairs, direction, self.plan.guess, LongList::default())?;
                 behind_dropped(&order, &chosen, &neighbours, &is_in_crowd, |page, kept| {
                     let (left, right) = (page.min(kept), page.max(kept));
                     if tried.insert((left, right)) {

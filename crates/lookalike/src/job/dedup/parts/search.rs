@@ -15,6 +15,7 @@ use crate::page::{PageId, PageVec};
 use crate::plan::design::Design;
 use crate::plan::{BitSearch, Plan, Search};
 use crate::sketcher::NO_KEY;
+use crate::spill::LongList;
 
 /// A page's key in a band, with what its pairs are looked at by.
 pub(super) const KEYS: [(&str, Kind); 6] =
@@ -154,16 +155,21 @@ impl Pairs {
         };
         let passes = |left: PageId, right: PageId| filter.passes(left, right);
         let everyone = |_: PageId| true;
-        let mut join = BandJoin::new(&everyone, if filters { Some(&passes) } else { None }, self.bucket_limit);
+        let mut join = BandJoin::new(
+            &everyone,
+            if filters { Some(&passes) } else { None },
+            self.bucket_limit,
+            LongList::default(),
+        );
         let mut bucket = 0u64;
         let keys = members.iter().enumerate().map(|(at, member)| {
             bucket += u64::from(at > 0 && members[at - 1].bucket != member.bucket);
             (bucket, PageId::from_index(at))
         });
-        join.add(0, keys.collect::<Vec<_>>().into_iter());
-        let found = join.finish();
+        join.add(0, keys.collect::<Vec<_>>().into_iter())?;
+        let found = join.finish()?;
         let position = |page: PageId| Value::Long(Some(members[page.index()].position));
-        for (left, right) in found.pairs {
+        for &(left, right) in &found.pairs {
             self.out.push(&[position(left), position(right), Value::Long(None), Value::Long(None)]);
             if self.out.len() >= BATCH_ROWS {
                 emit(self.out.take()?)?;

@@ -7,6 +7,7 @@ mod cluster_index;
 mod evidence;
 mod facts;
 
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -138,8 +139,8 @@ fn html(
         pair_stages: plots::stages("Pairs after each stage", &facts::pair_rows(summary)),
         sizes: plots::cluster_sizes(&clusters.rows.iter().map(|row| row.1).collect::<Vec<_>>()),
         similarities: plots::similarities(
-            &similarities(&findings.verified.pairs),
-            &similarities(&findings.verified.near_misses),
+            similarities(&findings.verified.pairs),
+            similarities(&findings.verified.near_misses),
             &findings.thresholds(),
             name,
         ),
@@ -176,7 +177,7 @@ impl Findings<'_> {
     /// The similarities that decide about the pairs at hand, ascending, with what each is for.
     fn thresholds(&self) -> Vec<ThresholdMark> {
         let decision = self.earlier.as_ref().map_or(self.plan.decision, |earlier| earlier.decision);
-        let pairs = || self.verified.pairs.iter().chain(&self.verified.near_misses);
+        let pairs = || self.verified.pairs.iter().chain(self.verified.near_misses.iter());
         if !matches!(decision, Decision::Stories { .. }) || pairs().next().is_none() {
             return self.threshold().map(|at| ThresholdMark { at, name: "threshold".to_owned() }).into_iter().collect();
         }
@@ -205,8 +206,8 @@ impl Findings<'_> {
     }
 }
 
-fn similarities(pairs: &[ScoredPair]) -> Vec<f64> {
-    pairs.iter().map(|pair| pair.similarity).collect()
+fn similarities(pairs: &[ScoredPair]) -> impl Iterator<Item = f64> + Clone {
+    pairs.iter().map(|pair| pair.similarity)
 }
 
 /// The pairs closest to the threshold, on either side.
@@ -218,13 +219,22 @@ fn pairs_at_the_threshold(findings: &Findings<'_>) -> (Vec<ScoredPair>, Vec<Scor
             .then(a.similarity.total_cmp(&b.similarity))
             .then((a.left, a.right).cmp(&(b.left, b.right)))
     };
-    let mut above = findings.verified.pairs.clone();
-    above.sort_by(order);
-    above.truncate(SHOWN_PAIRS);
-    let mut below = findings.verified.near_misses.clone();
-    below.sort_by(|a, b| order(b, a));
-    below.truncate(SHOWN_PAIRS);
+    let above = first_of(&findings.verified.pairs, order);
+    let below = first_of(&findings.verified.near_misses, |a, b| order(b, a));
     (above, below)
+}
+
+/// The pairs that come first in an order.
+fn first_of(pairs: &[ScoredPair], order: impl Fn(&ScoredPair, &ScoredPair) -> Ordering) -> Vec<ScoredPair> {
+    let mut first: Vec<ScoredPair> = Vec::new();
+    for pair in pairs {
+        let at = first.partition_point(|known| order(known, pair).is_le());
+        if at < SHOWN_PAIRS {
+            first.insert(at, *pair);
+            first.truncate(SHOWN_PAIRS);
+        }
+    }
+    first
 }
 
 struct Viewer<'a> {
