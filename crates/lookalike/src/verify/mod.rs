@@ -11,6 +11,7 @@ use rayon::prelude::*;
 
 use crate::candidate::band_join::Candidates;
 use crate::error::Result;
+use crate::observe::{Observer, check_cancelled};
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
 use crate::sketch::page_sets::{PageSets, PairScratch};
@@ -66,21 +67,23 @@ pub fn compare(
 }
 
 /// Compares all candidates. `rank` orders the members of crowded buckets; `is_wanted` refuses pairs
-/// that the user does not want to be compared.
+/// that the user does not want to be compared; `observer` may stop it.
 ///
 /// # Errors
-/// When sets that were spilled to disk cannot be read back.
+/// When sets that were spilled to disk cannot be read back, or the run is to stop.
 pub fn verify(
     candidates: &Candidates,
     sets: &PageSets,
     plan: &Plan,
     rank: &(dyn Fn(PageId) -> u32 + Sync),
     is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
+    observer: &dyn Observer,
 ) -> Result<Verified> {
     let scored: Vec<Vec<(ScoredPair, Verdict)>> = candidates
         .pairs
         .par_chunks(PAIRS_PER_TASK)
         .map_init(PairScratch::default, |scratch, pairs| {
+            check_cancelled(observer)?;
             let mut found = Vec::new();
             for &(left, right) in pairs {
                 if !plan.can_be_close(sets.feature_count_of(left), sets.feature_count_of(right)) {
@@ -101,6 +104,7 @@ pub fn verify(
         .crowded
         .par_iter()
         .map_init(PairScratch::default, |scratch, bucket| {
+            check_cancelled(observer)?;
             leaders::compare(bucket, sets, plan, rank, is_wanted, scratch)
         })
         .collect::<Result<_>>()?;
