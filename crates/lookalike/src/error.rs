@@ -314,7 +314,7 @@ fn remote_remedy(error: &io::Error) -> &'static str {
 fn remedy(error: &io::Error) -> &'static str {
     match error.kind() {
         io::ErrorKind::StorageFull => {
-            "; free some space or choose an `output` on another disk, then run again (nothing half-written was left)"
+            "; free some space and run again, or choose an `output` on another disk (nothing half-written was left)"
         }
         io::ErrorKind::PermissionDenied => "; check the permissions, or choose another path",
         _ => "",

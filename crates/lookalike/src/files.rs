@@ -35,6 +35,8 @@ pub const NEAR_MISSES: TableFiles = table!("near_misses");
 pub const AGAINST: TableFiles = table!("against");
 /// The directory with the input without the dropped pages.
 pub const KEPT: &str = "kept";
+/// In [`WORK`], which files of [`KEPT`] are whole.
+pub(crate) const KEPT_WHOLE: &str = "read-kept-whole";
 /// In [`KEPT`], the list of kept page files.
 pub const KEPT_LIST: &str = "kept.txt";
 /// The directory with the dropped records.

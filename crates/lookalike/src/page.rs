@@ -228,7 +228,7 @@ impl<'a> RawPage<'a> {
 }
 
 /// Two pages and what was found about them. `left < right`.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ScoredPair {
     /// The page that comes first in the input.
     pub left: PageId,

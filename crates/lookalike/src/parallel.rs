@@ -93,11 +93,22 @@ pub fn in_order<J: Send, R: Send, W>(
         let produce = produce.lock().unwrap_or_else(PoisonError::into_inner).take();
         produce.map_or(Ok(()), |produce| produce(jobs))
     };
-    in_lanes(threads, 1, 1, produce, new_worker, work, |event| match event {
-        Event::Result(_, result) => collect(result),
-        Event::End(_, ()) => Ok(ControlFlow::Continue(())),
-    })
+    in_lanes(
+        threads,
+        1,
+        1,
+        produce,
+        new_worker,
+        |worker, _, job| work(worker, job),
+        |event| match event {
+            Event::Result(_, result) => collect(result),
+            Event::End(_, ()) => Ok(ControlFlow::Continue(())),
+        },
+    )
 }
+
+/// A unit, and how many jobs of it were produced before this one.
+pub type JobNumber = (usize, u64);
 
 /// What the collector of lanes receives.
 pub enum Event<R, E> {
@@ -132,7 +143,7 @@ pub fn in_lanes<J: Send, R: Send, E: Send, W>(
     units: usize,
     produce: impl Fn(usize, &mut JobSender<'_, J>) -> Result<E> + Sync,
     new_worker: impl Fn() -> W + Sync,
-    work: impl Fn(&mut W, J) -> Result<R> + Sync,
+    work: impl Fn(&mut W, JobNumber, J) -> Result<R> + Sync,
     mut collect: impl FnMut(Event<R, E>) -> Result<ControlFlow<()>>,
 ) -> Result<()> {
     let threads = threads.max(1);
@@ -173,7 +184,7 @@ pub fn in_lanes<J: Send, R: Send, E: Send, W>(
                     if progress.is_stopped() {
                         continue; // drain
                     }
-                    let result = catch_unwind(AssertUnwindSafe(|| work(&mut worker, job)));
+                    let result = catch_unwind(AssertUnwindSafe(|| work(&mut worker, (unit, number), job)));
                     if message_sender.send(Message::Worked(unit, number, result)).is_err() {
                         return;
                     }
@@ -347,7 +358,7 @@ mod tests {
                     Ok(count)
                 },
                 || (),
-                |(), n| Ok(n),
+                |(), (_, number), n| if number == n { Ok(n) } else { Err(Error::conflict("job", n.to_string())) },
                 |event| {
                     match event {
                         Event::Result(unit, n) => {

@@ -90,7 +90,7 @@ impl WorkDir {
         let can_resume = AtomicBool::new(resume && work.join(READ_KEY).exists());
         let directory =
             WorkDir { output: output.to_path_buf(), work, made, holds_result, can_resume, files, _lock: lock };
-        directory.clear(resume)?;
+        directory.clear(directory.can_resume())?;
         Ok(directory)
     }
 
@@ -111,12 +111,22 @@ impl WorkDir {
         self.can_resume.store(true, Ordering::Relaxed);
     }
 
+    /// Whether a later run can go on with what this one leaves.
+    pub(crate) fn can_resume(&self) -> bool {
+        self.can_resume.load(Ordering::Relaxed)
+    }
+
+    /// What an earlier run has left is of no use.
+    pub(crate) fn nothing_to_resume(&self) {
+        self.can_resume.store(false, Ordering::Relaxed);
+    }
+
     /// Removes what is there, all but what a later run can use if that is to stay.
     fn clear(&self, keep: bool) -> Result<()> {
         for entry in fs::read_dir(&self.work).map_err(Error::io(&self.work, "read"))? {
             let path = entry.map_err(Error::io(&self.work, "read"))?.path();
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
-            if name != "lock" && !(keep && name.starts_with(READ_PREFIX)) {
+            if name != "lock" && !(keep && (name == files::KEPT || name.starts_with(READ_PREFIX))) {
                 remove(&path)?;
             }
         }
@@ -147,7 +157,7 @@ impl WorkDir {
                 fs::rename(&from, &to).map_err(Error::io(&to, "write"))?;
             }
         }
-        self.can_resume.store(false, Ordering::Relaxed);
+        self.nothing_to_resume();
         Ok(())
     }
 }
@@ -194,7 +204,7 @@ fn is_signed(bytes: &[u8]) -> bool {
 impl Drop for WorkDir {
     fn drop(&mut self) {
         // Nothing more can be done about a failure here; the next run clears up.
-        if self.can_resume.load(Ordering::Relaxed) {
+        if self.can_resume() {
             let _ = self.clear(true);
             return;
         }

@@ -17,6 +17,7 @@ mod help;
 mod index;
 mod inputs;
 mod kept_formats;
+mod kills;
 mod methods;
 mod notations;
 mod old_files;

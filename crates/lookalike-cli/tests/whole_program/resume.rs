@@ -1,14 +1,11 @@
-//! Runs that were killed go on, and large files are read in several places at once, with the same bytes in
+//! Runs that failed go on, and large files are read in several places at once, with the same bytes in
 //! the end.
 
-use std::fs::{self, File};
-use std::os::unix::process::ExitStatusExt;
+use std::fs;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-use crate::common::{contents, dedup, dedup_once, documents, lookalike, sentence, summary, table, write_jsonl};
-use crate::crawl::{gzip, record, response};
+use crate::common::{contents, dedup, dedup_once, documents, sentence, summary, table, write_jsonl};
+use crate::crawl::{gzip, record};
 
 /// A page that hardly compresses, about a topic.
 fn large_response(topic: usize, number: usize) -> Vec<u8> {
@@ -119,88 +116,4 @@ fn a_run_that_failed_goes_on_with_what_it_has_read() {
     let complete = dedup_once(&[&inputs], &output, &["--resume"]);
     assert_eq!((complete.code, complete.stderr.contains("nothing to resume")), (0, true), "{}", complete.stderr);
     assert_eq!(fs::metadata(output.join("summary.json")).unwrap().modified().unwrap(), written);
-}
-
-/// How long a run may take to read its first files: far more than it does on a slow machine.
-const LONGEST_WAIT: Duration = Duration::from_secs(300);
-
-/// Starts a run that cannot come to its end, as the file of its third unit is a pipe without another end, and sends it a
-/// signal when it is at its second.
-fn stopped_in_the_middle(inputs: &Path, output: &Path, signal: &str) -> Output {
-    let work = output.join(".lookalike-work");
-    fs::create_dir_all(&work).unwrap();
-    let pipe = work.join("read-0002");
-    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
-    let mut command = lookalike();
-    command.arg("dedup").arg(inputs).arg("--output").arg(output).args(["-q", "--resume", "--threads", "1"]);
-    let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
-    let started = Instant::now();
-    let is_at_second = || work.join("read-0001").exists();
-    while !is_at_second() && child.try_wait().unwrap().is_none() && started.elapsed() < LONGEST_WAIT {
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    assert!(is_at_second());
-    assert!(Command::new("kill").args([signal, &child.id().to_string()]).status().unwrap().success());
-    let ended = child.wait_with_output().unwrap();
-    fs::remove_file(&pipe).unwrap();
-    ended
-}
-
-/// Four archives, each of which is a unit. The page of the first is like no other, so that it is read only once.
-fn four_units(inputs: &Path) {
-    fs::create_dir(inputs).unwrap();
-    for (number, topic) in [9, 1, 2, 1].into_iter().enumerate() {
-        let filler = "y".repeat(33 << 20);
-        let page = record("response", &format!("big{number}"), "http://a.example/", "", &response(topic, 200));
-        let other = record("resource", "filler", "metadata:x", "", filler.as_bytes());
-        fs::write(inputs.join(format!("{number}.warc")), [page, other].concat()).unwrap();
-    }
-}
-
-#[test]
-fn whoever_interrupts_a_run_learns_how_to_go_on() {
-    let root = tempfile::tempdir().unwrap();
-    let (inputs, output) = (root.path().join("in"), root.path().join("out"));
-    four_units(&inputs);
-    let ended = stopped_in_the_middle(&inputs, &output, "-INT");
-    let said = String::from_utf8_lossy(&ended.stderr);
-    assert_eq!(ended.status.code(), Some(130), "{said}");
-    assert!(said.contains("interrupted; what was read so far is in"), "{said}");
-    assert!(said.contains("run the same command with --resume to continue"), "{said}");
-    assert_eq!(dedup_once(&[&inputs], &output, &["--resume"]).code, 0);
-}
-
-#[test]
-fn a_killed_run_goes_on() {
-    let root = tempfile::tempdir().unwrap();
-    let inputs = root.path().join("in");
-    four_units(&inputs);
-    let whole = root.path().join("whole");
-    assert_eq!(dedup(&[&inputs], &whole, &[]).code, 0);
-
-    let output = root.path().join("out");
-    let work = output.join(".lookalike-work");
-    let killed = stopped_in_the_middle(&inputs, &output, "-KILL");
-    assert_eq!(killed.status.signal(), Some(9), "{killed:?}");
-    assert!(!output.join("summary.json").exists() && !output.join("kept").exists());
-
-    let again = root.path().join("again");
-    fs::create_dir_all(again.join(".lookalike-work")).unwrap();
-    for name in ["read-key", "read-0000"] {
-        fs::copy(work.join(name), again.join(".lookalike-work").join(name)).unwrap();
-    }
-    assert_eq!(dedup(&[&inputs], &output, &["--resume"]).code, 0);
-    assert!(contents(&output) == contents(&whole));
-
-    // What was read is not read again: other words in the first file, which nothing about it tells, are not seen.
-    let first = inputs.join("0.warc");
-    let modified = fs::metadata(&first).unwrap().modified().unwrap();
-    let words = fs::read(&first).unwrap().into_iter().map(|byte| if byte == b'w' { b'v' } else { byte });
-    fs::write(&first, words.collect::<Vec<u8>>()).unwrap();
-    File::options().append(true).open(&first).unwrap().set_modified(modified).unwrap();
-    let pages = |output: &Path| table(&output.join("pages.parquet"));
-    assert_eq!(dedup(&[&inputs], &again, &["--resume"]).code, 0);
-    assert_eq!(pages(&again), pages(&whole));
-    assert_eq!(dedup(&[&inputs], &again, &[]).code, 0);
-    assert_ne!(pages(&again), pages(&whole), "they are seen where the file is read");
 }

@@ -13,6 +13,7 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::candidate::band_join::{Candidates, CrowdedBucket};
@@ -20,6 +21,7 @@ use crate::candidate::meetings::{Lookup, Meetings, as_u32};
 use crate::candidate::shared_lists::{PAGES_PER_TASK, Room, SharedLists};
 use crate::error::Result;
 use crate::feature::rarity::Rarity;
+use crate::observe::{Observer, check_cancelled};
 use crate::page::PageId;
 use crate::plan::Measure;
 use crate::sketch::page_sets::PageSets;
@@ -80,7 +82,7 @@ impl Sharing {
 }
 
 /// What the size filter saved.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Collisions {
     /// Times that a page met another at a feature, without the filter.
     pub all: u64,
@@ -105,13 +107,14 @@ pub struct Members<'a> {
 /// handed on whole, so that there are at most as many pairs as pages times the limit.
 ///
 /// # Errors
-/// When temporary files cannot be written or read back.
+/// When temporary files cannot be written or read back, or `observer` wants the run to stop.
 pub fn join(
     sets: &PageSets,
     members: Members<'_>,
     sharing: Sharing,
     room: Room<'_>,
     list: LongList<(PageId, PageId)>,
+    observer: &dyn Observer,
 ) -> Result<(Candidates, Collisions)> {
     let (pages, mut crowded) = without_crowds(sets, members, sharing.bucket_limit)?;
     let (by_weight, lists) = SharedLists::new(sets, &pages, sharing, room)?;
@@ -135,6 +138,7 @@ pub fn join(
             pairs
         };
         for some in divided(block.askers.clone(), PLACES_AT_A_TIME) {
+            check_cancelled(observer)?;
             let tasks: Vec<Range<u32>> = divided(some, PAGES_PER_TASK).collect();
             let pairs: Vec<Vec<(u32, u32)>> = tasks.into_par_iter().map(look_up).collect();
             pairs.into_iter().flatten().try_for_each(|(place, other)| found.add(place, other))?;

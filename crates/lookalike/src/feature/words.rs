@@ -10,9 +10,9 @@ use crate::text::tokenize::Words;
 /// Replaces `features` by the features of `words`.
 pub fn words_and_phrases(words: &Words, language: &mut LanguageWords, features: &mut Vec<u64>) {
     features.clear();
+    features.reserve(2 * words.len());
     let mut before: Option<u64> = None;
-    for (token, word) in words.with_tokens() {
-        let token = language.content_token(token, word);
+    for token in language.content_tokens(words) {
         if let Some(token) = token {
             features.push(token);
             features.extend(before.map(|before| phrase(before, token)));

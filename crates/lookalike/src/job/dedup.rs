@@ -6,6 +6,8 @@ mod against;
 mod assembler;
 mod assign;
 mod checkpoint;
+mod comparison;
+mod entries;
 mod first_reading;
 mod held_pages;
 mod inputs;
@@ -112,7 +114,12 @@ fn dedup_inputs(
     options.outputs.check_sources(&corpus)?;
     let config = &Against::config(against.as_ref(), config);
     let job = checkpoint::job(config, &corpus, against.as_ref());
-    check_earlier(options, &work, job)?;
+    if let Err(error) = check_earlier(options, &work, job) {
+        if matches!(error, Error::Complete { .. }) {
+            work.nothing_to_resume();
+        }
+        return Err(error);
+    }
     let outcome = thread_pool(options.threads)?.install(|| {
         let mut resources = Resources::start();
         let plan = plan(config, options, &corpus, observer, &mut resources)?;
@@ -190,11 +197,19 @@ impl Run<'_> {
         let mut sketched = self.stage(Stage::Read, source_bytes, |run| run.read(corpus))?;
         let plan = sketched.held.as_ref().map_or(self.plan, |held| &held.1).clone();
         let mut run = Run { plan: &plan, ..self };
-        let searched = run.stage(Stage::Candidates, 0, |run| run.search(corpus, &sketched))?;
+        let known = run.known_comparison(sketched.pages.len() as u64)?;
+        let searched = run.stage(Stage::Candidates, 0, |run| run.search(corpus, &sketched, known.is_some()))?;
         let columns_spilled = sketched.is_spilled();
         sketched.free_keys(run.plan.columns());
-        let bytes_again = sketched.bytes_to_read_again(&searched.candidate_pages);
-        let mut compared = run.stage(Stage::Verify, bytes_again, |run| run.verify(corpus, &sketched, &searched))?;
+        let mut compared = match known {
+            Some(known) => known,
+            None => {
+                let bytes_again = sketched.bytes_to_read_again(&searched.candidate_pages);
+                let compared = run.stage(Stage::Verify, bytes_again, |run| run.verify(corpus, &sketched, &searched))?;
+                run.keep_comparison(&compared)?;
+                compared
+            }
+        };
         sketched.free_sketches();
         let (pages, held) = (&sketched.pages, sketched.held());
         let groups = run.stage(Stage::Cluster, 0, |run| {
@@ -213,15 +228,11 @@ impl Run<'_> {
             verified: &compared.verified,
             fates: &groups.fates,
             component: &groups.component,
-            candidates: if run.plan.matches_in_order() {
-                compared.verified.compared
-            } else {
-                searched.candidates.pairs.len() as u64
-            },
-            candidate_pages: searched.candidate_pages.len() as u64,
-            collisions: compared.collisions.or(searched.collisions),
-            tables: searched.tables,
-            filters: compared.filters,
+            candidates: compared.counted.candidates,
+            candidate_pages: compared.counted.candidate_pages,
+            collisions: compared.counted.collisions,
+            tables: compared.counted.tables,
+            filters: compared.counted.filters,
             repeated_ids: sketched.repeated_ids,
             ignored_files: corpus.ignored_files,
             results_not_read: &corpus.results_not_read,
@@ -240,7 +251,7 @@ impl Run<'_> {
         let spilled = [
             ("page strings", pages.is_spilled()),
             ("sketches", columns_spilled),
-            ("features", compared.features_spilled),
+            ("features", compared.counted.features_spilled),
             ("pairs", searched.candidates.pairs.is_spilled() || compared.verified.pairs.is_spilled()),
         ];
         let stages = run.resources.write(run.work.path(), &run.options.facts(run.job, source_bytes, &spilled))?;
@@ -248,7 +259,7 @@ impl Run<'_> {
             summary,
             skipped_examples: sketched.skipped.examples,
             stages,
-            features_per_page: compared.features_per_page,
+            features_per_page: compared.counted.features_per_page,
             output: run.options.output.clone(),
         })
     }

@@ -28,6 +28,7 @@ pub struct Scan<'c> {
     observer: &'c dyn Observer,
     reports_skipped: bool,
     leaves_out_revisits: bool,
+    done: &'c [u64],
 }
 
 /// What a pass came by.
@@ -45,7 +46,7 @@ pub struct Scanned {
 
 impl<'c> Scan<'c> {
     pub(super) fn new(corpus: &'c Corpus) -> Scan<'c> {
-        Scan { corpus, threads: 1, observer: &Silent, reports_skipped: false, leaves_out_revisits: false }
+        Scan { corpus, threads: 1, observer: &Silent, reports_skipped: false, leaves_out_revisits: false, done: &[] }
     }
 
     /// Works with this many threads, besides the one that reads.
@@ -66,6 +67,12 @@ impl<'c> Scan<'c> {
     /// Leaves out revisits, which have no text of their own.
     pub fn without_revisits(self) -> Scan<'c> {
         Scan { leaves_out_revisits: true, ..self }
+    }
+
+    /// Of the units of [`for_each_unit`](Self::for_each_unit), leaves out the first batches, as many as `done` says of each:
+    /// they are read and not worked on.
+    pub(crate) fn behind(self, done: &'c [u64]) -> Scan<'c> {
+        Scan { done, ..self }
     }
 
     /// Works on every page.
@@ -177,12 +184,16 @@ impl<'c> Scan<'c> {
             units.len(),
             |at, jobs| corpus.read_unit(units[at], jobs),
             new_worker,
-            |worker, batch: Batch| self.work_on(worker, &batch, &work),
+            |worker, (unit, number), batch: Batch| {
+                let is_done = self.done.get(unit).is_some_and(|&done| number < done);
+                if is_done { Ok(None) } else { self.work_on(worker, &batch, &work).map(Some) }
+            },
             |event| {
                 match event {
-                    Event::Result(unit, (result, counts)) => {
-                        collect(Event::Result(unit, result))?;
-                        progress.advance(None, counts.pages)?;
+                    Event::Result(unit, worked) => {
+                        let pages = worked.as_ref().map_or(0, |(_, counts)| counts.pages);
+                        worked.map_or(Ok(()), |(result, _)| collect(Event::Result(unit, result)))?;
+                        progress.advance(None, pages)?;
                     }
                     Event::End(unit, end) => collect(Event::End(unit, end))?,
                 }

@@ -9,7 +9,7 @@ pub use whatlang::Lang;
 
 use crate::page::Token;
 use crate::text::term::{TokenHasher, term_token};
-use crate::text::tokenize::Tokenizer;
+use crate::text::tokenize::{Tokenizer, Words};
 
 /// Bytes of a page that are looked at.
 const SAMPLE_BYTES: usize = 4096;
@@ -52,36 +52,69 @@ pub fn by_name(name: &str) -> Option<Lang> {
 fn by_function_words(tokens: &[Token]) -> Option<Lang> {
     let from = tokens.len().saturating_sub(SAMPLE_TOKENS) / 2;
     let sample = &tokens[from..tokens.len().min(from + SAMPLE_TOKENS)];
-    let mut counts = [0u32; FUNCTION_WORDS.len()];
+    let mut counts = [0u32; 2 * LANES];
     let masks = language_masks();
-    for mask in sample.iter().map(|&token| masks.of(token)).filter(|&mask| mask != 0) {
-        for (at, count) in counts.iter_mut().enumerate() {
-            *count += u32::from(mask >> at & 1);
+    for tokens in sample.chunks(MOST_LANE) {
+        // Every language counts in a byte of its own.
+        let (mut first, mut second) = (0u64, 0u64);
+        for mask in tokens.iter().map(|&token| usize::from(masks.of(token))) {
+            first += SPREAD[mask % SPREAD.len()];
+            second += SPREAD[mask / SPREAD.len()];
         }
+        let lanes = first.to_le_bytes().into_iter().take(LANES).chain(second.to_le_bytes().into_iter().take(LANES));
+        counts.iter_mut().zip(lanes).for_each(|(count, lane)| *count += u32::from(lane));
     }
+    let counts = &counts[..FUNCTION_WORDS.len()];
     let (best, &most) = counts.iter().enumerate().max_by_key(|(at, count)| (**count, std::cmp::Reverse(*at)))?;
     let second = counts.iter().enumerate().filter(|(at, _)| *at != best).map(|(_, count)| *count).max()?;
     let is_plain = f64::from(most) >= FUNCTION_WORD_SHARE * sample.len() as f64 && most >= 2 * second && most >= 4;
     is_plain.then_some(FUNCTION_WORDS[best].0)
 }
 
+/// Languages that are counted in one word of bytes.
+const LANES: usize = 7;
+/// What a byte can count to.
+const MOST_LANE: usize = 255;
+const _: () = assert!(FUNCTION_WORDS.len() <= 2 * LANES);
+
+/// The bits of a number, a byte each.
+const SPREAD: [u64; 1 << LANES] = {
+    let mut spread = [0; 1 << LANES];
+    let mut bits = 0;
+    while bits < spread.len() {
+        let mut lane = 0;
+        while lane < LANES {
+            spread[bits] |= ((bits >> lane & 1) as u64) << (8 * lane);
+            lane += 1;
+        }
+        bits += 1;
+    }
+    spread
+};
+
 /// For each function word the languages that have it, a bit each. Looked into once a token: a table
 /// with open addressing and many empty slots, small enough for the nearest cache.
-pub struct LanguageMasks(Vec<(Token, u16)>);
+pub struct LanguageMasks(Vec<Slot>);
+
+/// The upper bits of a token, and below them the languages that have it: half as many bytes as both by themselves.
+type Slot = u64;
+
+/// The bits of a slot that say which languages.
+const MASK: Slot = (1 << FUNCTION_WORDS.len()) - 1;
 
 const SLOTS: usize = 2048;
 
 impl LanguageMasks {
     fn new() -> LanguageMasks {
-        let mut slots = vec![(0, 0); SLOTS];
+        let mut slots: Vec<Slot> = vec![0; SLOTS];
         for (at, (_, words)) in FUNCTION_WORDS.iter().enumerate() {
             for word in words.split(' ') {
                 let token = term_token(word.as_bytes());
                 let mut slot = first_slot(token);
-                while slots[slot].1 != 0 && slots[slot].0 != token {
+                while slots[slot] != 0 && (slots[slot] ^ token) & !MASK != 0 {
                     slot = (slot + 1) % SLOTS;
                 }
-                slots[slot] = (token, slots[slot].1 | 1 << at);
+                slots[slot] = token & !MASK | slots[slot] & MASK | 1 << at;
             }
         }
         LanguageMasks(slots)
@@ -93,9 +126,10 @@ impl LanguageMasks {
     pub fn of(&self, token: Token) -> u16 {
         let mut slot = first_slot(token);
         loop {
-            let (known, mask) = self.0[slot];
-            if known == token || mask == 0 {
-                return mask;
+            let known = self.0[slot];
+            if (known ^ token) & !MASK == 0 || known == 0 {
+                #[allow(clippy::cast_possible_truncation)] // there are fewer languages than bits
+                return (known & MASK) as u16;
             }
             slot = (slot + 1) % SLOTS;
         }
@@ -184,8 +218,9 @@ pub const FUNCTION_WORDS: [(Lang, &str); 14] = [
     ),
 ];
 
-/// Bits of a token that say where its stem is remembered: 512 KiB of words stay close to the processor.
-const KNOWN_BITS: u32 = 13;
+/// Bits of a token that say where its stem is remembered: 2 MiB, in which nearly all words of a language are found again. To make a
+/// stem takes far longer than to fetch one from there.
+const KNOWN_BITS: u32 = 15;
 /// Words that are remembered in one place: as many as fill a cache line.
 const KNOWN_WAYS: usize = 4;
 /// Stands for the stem of a stop word.
@@ -199,9 +234,11 @@ pub struct LanguageWords {
     stemmer: Option<Stemmer>,
     /// Words met before, with their stems: most words of a page are.
     known: Vec<Known>,
+    /// The stems of a page's words.
+    stems: Vec<Token>,
 }
 
-/// Words of one place with their stems, the one met last first; a new one takes the place of the last.
+/// Words of one place with their stems.
 #[derive(Clone, Copy)]
 #[repr(align(64))]
 struct Known([(Token, Token); KNOWN_WAYS]);
@@ -225,29 +262,41 @@ impl LanguageWords {
             stop_words: stop_words.into_iter().collect(),
             known: if stemmer.is_some() { nothing_known() } else { Vec::new() },
             stemmer,
+            stems: Vec::new(),
         }
     }
 
-    /// The token of the stem of a word, of which the token is known; nothing for a stop word.
-    #[must_use]
-    pub fn content_token(&mut self, token: Token, word: &[u8]) -> Option<Token> {
+    /// For each word the token of its stem; nothing for a stop word.
+    pub fn content_tokens(&mut self, words: &Words) -> impl Iterator<Item = Option<Token>> {
+        self.stems.clear();
+        // All of them before anybody looks at one: nothing has to wait until a stem has come from memory.
+        for (token, word) in words.with_tokens() {
+            let stem = self.stem(token, word);
+            self.stems.push(stem);
+        }
+        self.stems.iter().map(|&stem| (stem != STOP).then_some(stem))
+    }
+
+    /// The token of the stem of a word, of which the token is known.
+    fn stem(&mut self, token: Token, word: &[u8]) -> Token {
         let Some(stemmer) = &self.stemmer else {
-            return (!self.stop_words.contains(&token)).then_some(token);
+            return if self.stop_words.contains(&token) { STOP } else { token };
         };
         let Known(known) = &mut self.known[usize::try_from(token >> (64 - KNOWN_BITS)).unwrap_or(0)];
-        if known[0].0 != token {
-            if let Some(at) = known.iter().position(|(met, _)| *met == token) {
-                known[..=at].rotate_right(1);
-            } else {
-                let is_stop = self.stop_words.contains(&token);
-                let stem = || stemmer.stem(str::from_utf8(word).unwrap_or_default());
-                let stem = if is_stop { STOP } else { term_token(stem().as_bytes()) };
-                known.rotate_right(1);
-                known[0] = (token, stem);
-            }
+        // All are looked at: nobody could guess which one it is.
+        let (mut is_known, mut stem) = (false, STOP);
+        for &(met, its_stem) in &*known {
+            is_known |= met == token;
+            stem = if met == token { its_stem } else { stem };
         }
-        let stem = known[0].1;
-        (stem != STOP).then_some(stem)
+        if !is_known {
+            if !self.stop_words.contains(&token) {
+                stem = term_token(stemmer.stem(str::from_utf8(word).unwrap_or_default()).as_bytes());
+            }
+            known.rotate_right(1);
+            known[0] = (token, stem);
+        }
+        stem
     }
 }
 
@@ -392,10 +441,25 @@ mod tests {
     }
 
     #[test]
+    fn function_words_are_counted_beyond_what_a_byte_holds() {
+        let tokens = |words: &str| words.split(' ').map(|word| term_token(word.as_bytes())).collect::<Vec<Token>>();
+        let (english, polish) = (tokens("the and which"), tokens("się przez jest"));
+        for (more, less) in [(&english, &polish), (&polish, &english)] {
+            let page = [more.repeat(201), less.repeat(100)].concat();
+            assert_eq!(by_function_words(&page), Some(if more == &english { Lang::Eng } else { Lang::Pol }));
+            let page = [more.repeat(199), less.repeat(100)].concat();
+            assert_eq!(by_function_words(&page), None, "not twice as many");
+        }
+    }
+
+    #[test]
     fn stop_words_vanish_and_inflections_meet() {
         let mut languages = Languages::default();
-        let mut content_token =
-            |language, word: &str| languages.of(language).content_token(term_token(word.as_bytes()), word.as_bytes());
+        let mut content_token = |language, word: &str| {
+            let mut words = Words::default();
+            Tokenizer::new(false).tokenize(word, &mut words);
+            languages.of(language).content_tokens(&words).next().flatten()
+        };
         let (english, german, greek) = (Some(Lang::Eng), Some(Lang::Deu), Some(Lang::Ell));
         assert_eq!(content_token(english, "the"), None);
         assert_eq!(content_token(english, "houses"), content_token(english, "house"));
@@ -413,14 +477,14 @@ mod tests {
         // A word with the token 0, which is what empty places have.
         let zero = "swdneaaaahc2sz16";
         assert_eq!(term_token(zero.as_bytes()), 0);
-        assert_eq!(english.content_token(0, zero.as_bytes()), Some(term_token(stemmer.stem(zero).as_bytes())));
+        assert_eq!(english.stem(0, zero.as_bytes()), term_token(stemmer.stem(zero).as_bytes()));
         // More words than are remembered, each twice in a row and again after all others.
-        for number in (0..60_000).chain(0..60_000) {
+        for number in (0..200_000).chain(0..200_000) {
             let word = format!("w{number}ing");
             let token = term_token(word.as_bytes());
             for _ in 0..2 {
                 let wanted = term_token(stemmer.stem(&word).as_bytes());
-                assert_eq!(english.content_token(token, word.as_bytes()), Some(wanted), "{word}");
+                assert_eq!(english.stem(token, word.as_bytes()), wanted, "{word}");
             }
         }
     }

@@ -101,6 +101,11 @@ impl Words {
         self.ends.clear();
     }
 
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
     /// The words, in order.
     pub fn iter(&self) -> impl Iterator<Item = &str> {
         self.with_tokens().map(|(_, word)| str::from_utf8(word).unwrap_or_default())
@@ -116,12 +121,29 @@ impl Words {
     }
 }
 
+/// Bytes that are copied of a word at once.
+const WORD_ROOM: usize = 16;
+
 impl TermSink for Words {
+    #[inline]
     fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
         let from = self.text.len();
-        self.text.extend_from_slice(&text[start..end]);
-        if !keep_case {
-            self.text[from..].make_ascii_lowercase();
+        // Nearly every word is copied with what follows it, which is one load and one store.
+        let wide = text.get(start..start + WORD_ROOM).and_then(|wide| <[u8; WORD_ROOM]>::try_from(wide).ok());
+        match wide.filter(|_| end - start <= WORD_ROOM) {
+            Some(mut wide) => {
+                if !keep_case {
+                    wide.make_ascii_lowercase();
+                }
+                self.text.extend_from_slice(&wide);
+                self.text.truncate(from + (end - start));
+            }
+            None => {
+                self.text.extend_from_slice(&text[start..end]);
+                if !keep_case {
+                    self.text[from..].make_ascii_lowercase();
+                }
+            }
         }
         self.ends.push(self.text.len());
     }

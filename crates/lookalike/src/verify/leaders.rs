@@ -9,6 +9,8 @@ use std::cmp::{Ordering, Reverse};
 use std::collections::HashMap;
 use std::hash::BuildHasherDefault;
 
+use serde::{Deserialize, Serialize};
+
 use crate::candidate::band_join::CrowdedBucket;
 use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
@@ -32,7 +34,7 @@ pub fn looked_at(features: &[u64]) -> &[u64] {
 }
 
 /// A crowded bucket, for the report.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CappedBucket {
     /// The band it was found in.
     pub band: usize,

@@ -13,6 +13,7 @@ use rayon::prelude::*;
 
 use crate::candidate::band_join::Candidates;
 use crate::error::Result;
+use crate::observe::{Observer, check_cancelled};
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
 use crate::sketch::page_sets::{PageSets, PairScratch};
@@ -70,11 +71,11 @@ pub fn compare(
     Ok((pair, scored.verdict))
 }
 
-/// Compares all candidates; what is found goes into `list`, which is empty, and into one like it. `rank` orders the members of crowded buckets; `is_wanted` refuses pairs
-/// that the user does not want to be compared.
+/// Compares all candidates; what is found goes into `list`, which is empty, and into one like it. `rank` orders the members of
+/// crowded buckets; `is_wanted` refuses pairs that the user does not want to be compared; `observer` may stop it.
 ///
 /// # Errors
-/// When sets that were spilled to disk cannot be read back.
+/// When sets that were spilled to disk cannot be read back, or the run is to stop.
 pub fn verify(
     candidates: &Candidates,
     sets: &PageSets,
@@ -82,12 +83,14 @@ pub fn verify(
     rank: &(dyn Fn(PageId) -> u32 + Sync),
     is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
     list: LongList<ScoredPair>,
+    observer: &dyn Observer,
 ) -> Result<Verified> {
     let (mut close, mut accepted) = (list.another(), list);
     for some in candidates.pairs.chunks(PAIRS_AT_A_TIME) {
         let scored: Vec<Vec<(ScoredPair, Verdict)>> = some
             .par_chunks(PAIRS_PER_TASK)
             .map_init(PairScratch::default, |scratch, pairs| {
+                check_cancelled(observer)?;
                 let mut found = Vec::new();
                 for &(left, right) in pairs {
                     if !plan.can_be_close(sets.feature_count_of(left), sets.feature_count_of(right)) {
@@ -113,6 +116,7 @@ pub fn verify(
         .crowded
         .par_iter()
         .map_init(PairScratch::default, |scratch, bucket| {
+            check_cancelled(observer)?;
             let mut emit = |found: CrowdPairs| {
                 in_crowds.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&found.accepted)?;
                 closest.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&found.near_misses)

@@ -1,13 +1,13 @@
 //! What has been read, in files: for units whose turn has not come, and for a run that goes on with
 //! what a killed one has done.
 //!
-//! A file a unit, `read-0000`, … in the work directory: batches, each with its length and a checksum,
-//! and at the end a mark that the unit is whole. `read-key` says which job they belong to. A job of one
-//! unit writes none, unless its pages have to wait until frames are known.
+//! A file a unit, `read-0000`, … in the work directory: batches, and at the end a mark that the unit is whole. A unit of
+//! files on disk that is not whole is gone on with behind its last batch. `read-key` says which job they belong to. A small
+//! job of one unit cannot be resumed, and writes no files unless its pages have to wait until frames are known.
 
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::io::{self, BufReader, BufWriter, Read, Write};
+use std::fs;
+use std::io;
 use std::path::{Path, PathBuf};
 
 use postcard::ser_flavors::Flavor;
@@ -17,9 +17,10 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::files::READ_KEY;
+use crate::job::dedup::entries::{Entries, EntryWriter, broken, write_whole};
 use crate::job::dedup::sketched_batch::SketchedBatch;
 use crate::job::dedup::{Against, Run};
-use crate::read::{Corpus, STDIN, Source, Unit, UnitEnd};
+use crate::read::{Corpus, STDIN, Source, UNIT_BYTES, Unit, UnitEnd};
 use crate::work_dir::READ_PREFIX;
 
 /// What a file holds, one after the other.
@@ -34,9 +35,10 @@ pub(super) struct Checkpoints {
     directory: PathBuf,
     /// Whether there are files at all.
     is_used: bool,
-    open: HashMap<usize, BufWriter<File>>,
+    open: HashMap<usize, EntryWriter>,
     ends: HashMap<usize, UnitEnd>,
-    key: String,
+    /// Batches of units that an earlier run began.
+    begun: HashMap<usize, u64>,
 }
 
 impl Checkpoints {
@@ -44,46 +46,46 @@ impl Checkpoints {
     pub(super) fn open(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> Result<Checkpoints> {
         let directory = run.work.path().to_path_buf();
         let key = key(run, corpus, units);
-        let (open, ends) = (HashMap::new(), HashMap::new());
-        let mut checkpoints = Checkpoints { directory, is_used: false, open, ends, key };
+        let (open, ends, begun) = (HashMap::new(), HashMap::new(), HashMap::new());
+        let mut checkpoints = Checkpoints { directory, is_used: false, open, ends, begun };
         let path = checkpoints.directory.join(READ_KEY);
-        if run.options.resume && path.exists() {
+        let goes_on = run.options.resume && path.exists();
+        if goes_on {
             let known = fs::read_to_string(&path).map_err(Error::io(&path, "read"))?;
-            if known != checkpoints.key {
+            if known != key {
                 let reason = format!(
                     "{} holds the work of another job: other options, another version, or files that have changed since; run without `resume` to start over",
                     checkpoints.directory.display()
                 );
                 return Err(Error::conflict("resume", reason));
             }
-            for unit in 0..units.len() {
-                match checkpoints.whole_end(unit) {
-                    Some(end) => drop(checkpoints.ends.insert(unit, end)),
-                    None => checkpoints.drop_unit(unit)?,
-                }
+            for (number, unit) in units.iter().enumerate() {
+                checkpoints.take_over(number, &corpus.sources[unit.sources.clone()])?;
             }
         }
-        if units.len() > 1 || !checkpoints.ends.is_empty() {
-            checkpoints.start_writing(run)?;
+        let is_stream = corpus.sources.iter().all(|source| source.display == STDIN);
+        if goes_on || !is_stream && (units.len() > 1 || corpus.bytes() >= 2 * UNIT_BYTES) {
+            write_whole(&path, &key)?;
+            run.work.keep_for_resuming();
+            checkpoints.is_used = true;
         }
         Ok(checkpoints)
     }
 
-    /// What comes from now on is written, if it was not before; says whether it was.
-    pub(super) fn start_writing(&mut self, run: &Run<'_>) -> Result<bool> {
-        if self.is_used {
-            return Ok(true);
-        }
-        let path = self.directory.join(READ_KEY);
-        fs::write(&path, &self.key).map_err(Error::io(&path, "write"))?;
-        run.work.keep_for_resuming();
-        self.is_used = true;
-        Ok(false)
+    /// What comes from now on is written, if it was not before; says whether it was. What was written from the first batch
+    /// on is what a later run can go on with.
+    pub(super) fn start_writing(&mut self) -> bool {
+        std::mem::replace(&mut self.is_used, true)
     }
 
     /// Whether a unit has been read to its end.
     pub(super) fn is_done(&self, unit: usize) -> bool {
         self.ends.contains_key(&unit)
+    }
+
+    /// How many batches of a unit an earlier run has left that did not come to its end.
+    pub(super) fn batches_begun(&self, unit: usize) -> u64 {
+        self.begun.get(&unit).copied().unwrap_or(0)
     }
 
     /// Where a unit ended, if it has.
@@ -100,7 +102,7 @@ impl Checkpoints {
     pub(super) fn finish(&mut self, unit: usize, end: UnitEnd) -> Result<()> {
         self.write(unit, &Entry::<&SketchedBatch>::End(end))?;
         if let Some(mut file) = self.open.remove(&unit) {
-            file.flush().map_err(Error::io(&self.path(unit), "write"))?;
+            file.flush()?;
         }
         self.ends.insert(unit, end);
         Ok(())
@@ -110,9 +112,9 @@ impl Checkpoints {
     pub(super) fn batches(&mut self, unit: usize) -> Result<impl Iterator<Item = Result<SketchedBatch>> + use<>> {
         let path = self.path(unit);
         if let Some(file) = self.open.get_mut(&unit) {
-            file.flush().map_err(Error::io(&path, "write"))?;
+            file.flush()?;
         }
-        let entries = if self.is_used && path.exists() { Some(Entries::open(&path)?) } else { None };
+        let entries = if self.is_used { Entries::open_if_any(&path)? } else { None };
         let entries = entries.into_iter().flatten().map(move |bytes| decode(&path, &bytes?));
         Ok(entries.filter_map(|entry| match entry {
             Ok(Entry::Batch(batch)) => Some(Ok(batch)),
@@ -133,10 +135,7 @@ impl Checkpoints {
 
     /// The files of units that have been read to their ends, from `first` on.
     pub(super) fn files(&mut self, first: usize, units: usize) -> Result<Vec<(usize, PathBuf, UnitEnd)>> {
-        for (&unit, file) in &mut self.open {
-            let path = self.directory.join(name(unit));
-            file.flush().map_err(Error::io(&path, "write"))?;
-        }
+        self.open.values_mut().try_for_each(EntryWriter::flush)?;
         let files = (first..units).filter_map(|unit| Some((unit, self.path(unit), self.end_of(unit)?)));
         Ok(files.collect())
     }
@@ -157,29 +156,34 @@ impl Checkpoints {
         let path = self.path(unit);
         let file = match self.open.entry(unit) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
-            std::collections::hash_map::Entry::Vacant(new) => {
-                new.insert(BufWriter::new(File::create(&path).map_err(Error::io(&path, "create"))?))
-            }
+            std::collections::hash_map::Entry::Vacant(new) => new.insert(EntryWriter::create(&path)?),
         };
-        let write = |file: &mut BufWriter<File>| {
-            file.write_all(&(bytes.len() as u64).to_le_bytes())?;
-            file.write_all(&xxh3_64(bytes).to_le_bytes())?;
-            file.write_all(bytes)
-        };
-        write(file).map_err(Error::io(&path, "write"))
+        file.add(bytes)
     }
 
-    /// Where a unit of an earlier run ended; nothing if it is not whole.
-    fn whole_end(&self, unit: usize) -> Option<UnitEnd> {
-        let mut end = None;
+    /// Looks for what an earlier run has left of a unit of these sources: all of it, or its first batches.
+    fn take_over(&mut self, unit: usize, sources: &[Source]) -> Result<()> {
         let path = self.path(unit);
-        for entry in Entries::open(&path).ok()? {
-            match decode(&path, &entry.ok()?).ok()? {
-                Entry::Batch(_) => {}
-                Entry::End(found) => end = Some(found),
+        let Some(mut entries) = Entries::open_if_any(&path)? else { return Ok(()) };
+        let (mut batches, mut good_bytes) = (0, 0);
+        while let Some(Ok(bytes)) = entries.next() {
+            if !is_batch(&bytes) {
+                if let Ok(Entry::End(end)) = decode(&path, &bytes) {
+                    self.ends.insert(unit, end);
+                    return Ok(());
+                }
+                break;
             }
+            batches += 1;
+            good_bytes = entries.position();
         }
-        end
+        // What comes from afar may be cut into other batches the next time.
+        if batches == 0 || !sources.iter().all(|source| source.location.path().is_some()) {
+            return self.drop_unit(unit);
+        }
+        self.open.insert(unit, EntryWriter::go_on(&path, good_bytes)?);
+        self.begun.insert(unit, batches);
+        Ok(())
     }
 }
 
@@ -209,10 +213,6 @@ fn job_text(config: &Config, corpus: &Corpus, against: Option<&Against>) -> Stri
 pub(super) fn job(config: &Config, corpus: &Corpus, against: Option<&Against>) -> Option<u64> {
     let is_stream = |source: &Source| source.display == STDIN;
     (!corpus.sources.iter().any(is_stream)).then(|| xxh3_64(job_text(config, corpus, against).as_bytes()))
-}
-
-fn broken(path: &Path, reason: &str) -> Error {
-    Error::corrupt(path, format!("cannot be used ({reason}); run without `resume`"))
 }
 
 /// The bytes of a batch.
@@ -260,51 +260,4 @@ pub(super) fn is_batch(bytes: &[u8]) -> bool {
 /// An entry from its bytes.
 pub(super) fn decode(path: &Path, bytes: &[u8]) -> Result<Entry<SketchedBatch>> {
     postcard::from_bytes(bytes).map_err(|error| broken(path, &error.to_string()))
-}
-
-/// Reads a file entry by entry: the bytes of each.
-pub(super) struct Entries {
-    path: PathBuf,
-    file: BufReader<File>,
-    left: u64,
-}
-
-impl Entries {
-    pub(super) fn open(path: &Path) -> Result<Entries> {
-        let file = File::open(path).map_err(Error::io(path, "read"))?;
-        let left = file.metadata().map_err(Error::io(path, "read"))?.len();
-        Ok(Entries { path: path.to_path_buf(), file: BufReader::new(file), left })
-    }
-
-    /// The same for a unit that may have left no file, as it had no batch.
-    pub(super) fn open_if_any(path: &Path) -> Result<Option<Entries>> {
-        if path.exists() { Entries::open(path).map(Some) } else { Ok(None) }
-    }
-
-    fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut head = [0; 16];
-        self.file.read_exact(&mut head)?;
-        let (length, sum) = head.split_at(8);
-        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
-        let length = number(length);
-        self.left = self.left.checked_sub(16 + length).ok_or(io::ErrorKind::UnexpectedEof)?;
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| io::ErrorKind::InvalidData)?];
-        self.file.read_exact(&mut bytes)?;
-        if xxh3_64(&bytes) == number(sum) { Ok(bytes) } else { Err(io::Error::other("a checksum is wrong")) }
-    }
-}
-
-impl Iterator for Entries {
-    type Item = Result<Vec<u8>>;
-
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            return None;
-        }
-        let entry = self.read().map_err(|error| broken(&self.path, &error.to_string()));
-        if entry.is_err() {
-            self.left = 0;
-        }
-        Some(entry)
-    }
 }

@@ -156,14 +156,14 @@ impl Run<'_> {
         let mut checkpoints = Checkpoints::open(self, corpus, &units)?;
         // What an earlier run has read is not read again.
         let pending: Vec<usize> = (0..units.len()).filter(|&unit| !checkpoints.is_done(unit)).collect();
-        let done: Vec<usize> = (0..units.len()).filter(|&unit| checkpoints.is_done(unit)).collect();
-        for unit in done.into_iter().filter(|_| learner.is_some()) {
+        let batches_done: Vec<u64> = pending.iter().map(|&unit| checkpoints.batches_begun(unit)).collect();
+        for unit in (0..units.len()).filter(|_| learner.is_some()) {
             checkpoints.batches(unit)?.try_for_each(|batch| learn(batch?.samples()))?;
         }
         let mut turn = Turn { units: &units, unit: 0, next: 0, taken: 0, is_holding: false };
         turn.advance(&mut checkpoints, &mut table)?;
         let pending_units: Vec<&Unit> = pending.iter().map(|&unit| &units[unit]).collect();
-        corpus.scan().threads(self.options.threads).progress_to(self.observer).for_each_unit(
+        corpus.scan().threads(self.options.threads).progress_to(self.observer).behind(&batches_done).for_each_unit(
             &pending_units,
             || (Sketcher::of_plan(self.plan), index.map(Index::reader)),
             |(sketcher, index), records| {
@@ -195,7 +195,7 @@ impl Run<'_> {
                         match batch {
                             ReadBatch::Held(entry, samples) => {
                                 learn(samples)?;
-                                if !checkpoints.start_writing(self)? {
+                                if !checkpoints.start_writing() {
                                     // The batches before this one are not in the file.
                                     turn.taken = 0;
                                 }

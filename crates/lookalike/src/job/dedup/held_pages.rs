@@ -12,9 +12,11 @@ use crate::index::Index;
 use crate::job::dedup::Run;
 use crate::job::dedup::against::Against;
 use crate::job::dedup::assembler::Assembler;
-use crate::job::dedup::checkpoint::{Checkpoints, Entries, Entry, decode, is_batch};
+use crate::job::dedup::checkpoint::{Checkpoints, Entry, decode, is_batch};
+use crate::job::dedup::entries::Entries;
 use crate::job::dedup::first_reading::Turn;
 use crate::job::dedup::sketched_batch::{HeldAbout, SketchedWith};
+use crate::observe::check_cancelled;
 use crate::page::PageId;
 use crate::parallel::in_order;
 use crate::plan::CorpusStats;
@@ -100,6 +102,7 @@ impl Run<'_> {
                         }
                     }
                     Step::Batch(batch) => {
+                        check_cancelled(self.observer)?;
                         if let Some(batch) = batch.filter(|_| !is_skipped) {
                             held.starts.push(PageId::from_index(table.sketched.pages.len()));
                             table.append(batch)?;

@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 use crate::job::dedup::first_reading::Sketched;
 use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, Run};
 use crate::names::Named;
+use crate::observe::check_cancelled;
 use crate::page::{PageId, PageOrigin, PageVec};
 use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::plan::{BitSearch, MatchingOrder, Search, Within};
@@ -21,6 +22,9 @@ use crate::sketch::page_sets::{PageSets, PairScratch};
 use crate::sketcher::{NO_KEY, NO_LANGUAGE};
 use crate::spill::{AllItems, LongList, Scratch};
 use crate::verify::{self, Verified};
+
+/// Pairs that are compared one by one before it is asked whether the run is to stop.
+const PAIRS_BETWEEN_CHECKS: u64 = 512;
 
 /// Who is the same page, who comes first, and who is worth comparing.
 pub(super) struct Searched {
@@ -55,7 +59,8 @@ struct Joined {
 
 impl Run<'_> {
     /// Ranks pages, finds equal ones, and pairs that are worth comparing.
-    pub(super) fn search(&self, corpus: &Corpus, sketched: &Sketched) -> Result<Searched> {
+    /// Where the comparison is known, nothing is left to be found.
+    pub(super) fn search(&self, corpus: &Corpus, sketched: &Sketched, is_compared: bool) -> Result<Searched> {
         let pages = &sketched.pages;
         self.check_groups(sketched)?;
         let ranks = self.ranks(corpus, pages)?;
@@ -64,7 +69,7 @@ impl Run<'_> {
         let sets = IdentitySets::new(&identity, &pages.tokens, &has_text, &|page| ranks.of(page));
         let rank = |page: PageId| ranks.of(sets.best[page]);
         let order = in_rank_order(&sets, &rank);
-        let joined = if self.plan.matches_in_order() || self.config.pairs.exact_only {
+        let joined = if self.plan.matches_in_order() || self.config.pairs.exact_only || is_compared {
             Joined::default()
         } else {
             self.candidates(sketched, &sets, &rank)?
@@ -131,7 +136,7 @@ impl Run<'_> {
                 let bytes = self.index_bytes(pages.len() as u64, page_sets.memory_bytes());
                 let room = Room { directory: self.work.path(), bytes };
                 let list = self.list(pages.len() as u64);
-                let (candidates, collisions) = inverted::join(page_sets, who, sharing, room, list)?;
+                let (candidates, collisions) = inverted::join(page_sets, who, sharing, room, list, self.observer)?;
                 Ok(Joined { candidates, collisions: size_filter.then_some(collisions), tables: None })
             }
             _ => self.join_columns(sketched, sets),
@@ -165,6 +170,7 @@ impl Run<'_> {
         let grouped =
             |page: PageId, key: u64| (groups.map_or(key, |groups| key ^ groups[page.index()].rotate_left(17)), page);
         for (band, column) in sketched.columns[..layout.first_bits()].iter().enumerate() {
+            check_cancelled(self.observer)?;
             let keys = column.all()?;
             let keys = PageId::counting().zip(&*keys);
             let has_key = |key: u64| band < layout.bands || key != NO_KEY;
@@ -183,6 +189,7 @@ impl Run<'_> {
         if let Some(design) = tables {
             let bits = &filter.bits;
             for (number, table) in design.tables().iter().enumerate() {
+                check_cancelled(self.observer)?;
                 let key = |page: PageId| grouped(page, table.key(|word| bits[word][page.index()]));
                 join.add(layout.first_bits() + number, pages.all().map(key))?;
             }
@@ -297,6 +304,9 @@ impl Run<'_> {
                 return Ok(None);
             }
             compared += 1;
+            if compared % PAIRS_BETWEEN_CHECKS == 0 {
+                check_cancelled(self.observer)?;
+            }
             verify::compare(sets, left, right, self.plan, &mut scratch).map(Some)
         })?;
         let verified = Verified { pairs: pairs.into(), near_misses: LongList::default(), compared, capped: Vec::new() };

@@ -7,6 +7,7 @@ use crate::error::{Error, Result};
 use crate::job::dedup::Run;
 use crate::job::dedup::held_pages::HeldPages;
 use crate::job::dedup::limits::FEATURES_SHARE;
+use crate::observe::check_cancelled;
 use crate::page::{PageId, SourceId};
 use crate::page_table::PageTable;
 use crate::plan::Plan;
@@ -31,6 +32,7 @@ impl Run<'_> {
         let spare: Mutex<Vec<SetBatch>> = Mutex::default();
         let spare_batches = || spare.lock().unwrap_or_else(PoisonError::into_inner);
         let mut add = |mut read: SetBatch| {
+            check_cancelled(self.observer)?;
             sets.append(&read, 0)?;
             read.clear();
             spare_batches().push(read);

@@ -1,5 +1,7 @@
 //! The exact comparison of all candidates.
 
+use serde::{Deserialize, Serialize};
+
 use crate::candidate::inverted::Collisions;
 use crate::error::Result;
 use crate::job::dedup::Run;
@@ -15,7 +17,17 @@ use crate::verify::{self, Verified};
 /// What the comparison found, and what it took.
 pub(super) struct Compared {
     pub(super) verified: Verified,
-    /// How often pages met, where they are matched in order.
+    pub(super) counted: Counted,
+}
+
+/// What is told of the search and the comparison.
+#[derive(Clone, Serialize, Deserialize)]
+pub(super) struct Counted {
+    pub(super) candidates: u64,
+    pub(super) candidate_pages: u64,
+    /// Tables of bits, if there were any, and the distance to which they miss nothing.
+    pub(super) tables: Option<(usize, u32)>,
+    /// How often pages met at a feature, where they are found by features.
     pub(super) collisions: Option<Collisions>,
     /// What is expected of the Bloom filters, if there are any.
     pub(super) filters: Option<FilterReport>,
@@ -55,13 +67,20 @@ impl Run<'_> {
             };
             (self.verify_candidates(sketched, searched, page_sets)?, None, page_sets.is_spilled())
         };
-        Ok(Compared {
-            verified,
-            collisions,
+        let counted = Counted {
+            candidates: if self.plan.matches_in_order() {
+                verified.compared
+            } else {
+                searched.candidates.pairs.len() as u64
+            },
+            candidate_pages: searched.candidate_pages.len() as u64,
+            tables: searched.tables,
+            collisions: collisions.or(searched.collisions),
             filters: FilterReport::new(self.plan, held),
             features_per_page: held.map(|sets| sets.feature_count() as f64 / sets.len().max(1) as f64),
             features_spilled,
-        })
+        };
+        Ok(Compared { verified, counted })
     }
 
     fn verify_candidates(&self, sketched: &Sketched, searched: &Searched, page_sets: &PageSets) -> Result<Verified> {
@@ -71,7 +90,8 @@ impl Run<'_> {
         let is_wanted = |left: PageId, right: PageId| filter.is_wanted(left, right);
         let rank = |page: PageId| searched.rank(page);
         let list = self.list(pages.len() as u64);
-        let mut verified = verify::verify(&searched.candidates, page_sets, self.plan, &rank, &is_wanted, list)?;
+        let mut verified =
+            verify::verify(&searched.candidates, page_sets, self.plan, &rank, &is_wanted, list, self.observer)?;
         self.settle_crowds(&searched.candidates, page_sets, &searched.order, pages.len(), &is_wanted, &mut verified)?;
         if self.against.is_some() {
             let is_theirs = |page: PageId| !pages.is_input(searched.sets.best[page]);

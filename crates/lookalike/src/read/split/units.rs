@@ -1,8 +1,8 @@
 //! Pieces of the input that are read side by side and taken up again one by one.
 //!
 //! A unit is a run of small sources, one source, or a stretch of a large one whose records are compressed
-//! each by itself. The units of an input are always the same, whatever the number of threads, so that a
-//! run can go on with what an earlier one has read.
+//! each by itself. The units of an input are always the same, whatever the number of threads, and so are the batches of a
+//! unit of files on disk: a run can go on with what an earlier one has read, in the midst of a unit.
 
 use std::ops::Range;
 use std::sync::Arc;

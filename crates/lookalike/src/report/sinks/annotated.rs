@@ -18,6 +18,6 @@ impl Sink for Annotated {
     }
 
     fn write(&self, findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
-        records::write_annotated(findings, &directory.join(files::ANNOTATED), context.options)
+        records::write_annotated(findings, &directory.join(files::ANNOTATED), context.options, context.observer)
     }
 }

@@ -34,6 +34,7 @@ impl Sink for Clusters {
         let mut table = TableWriter::create(directory, files::CLUSTERS, &COLUMNS, context.options.jsonl)?;
         let (mut own, mut other, mut third) = (Scratch::default(), Scratch::default(), Scratch::default());
         for (page, fate) in findings.fates.by_page().filter(|(page, _)| pages.is_page(*page)) {
+            context.check_at(page.index())?;
             let kept = pages.strings(fate.kept, &mut other)?.id;
             table.push(&[
                 Cell::Text(Some(pages.strings(page, &mut own)?.id)),

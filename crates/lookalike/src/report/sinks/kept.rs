@@ -1,10 +1,11 @@
 //! `kept/`: the input without what was dropped. For page files the list `kept.txt`, and copies on request.
 
+use std::fs;
 use std::path::Path;
 
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::report::outputs::KeptFormat;
-use crate::report::sinks::records::{self, Selection};
+use crate::report::sinks::records::{self, WholeFiles};
 use crate::report::sinks::{Sink, SinkContext, kept_dataset};
 use crate::report::{Findings, OutputOptions, files};
 
@@ -21,7 +22,14 @@ impl Sink for Kept {
 
     fn write(&self, findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
         let (kept, options) = (directory.join(files::KEPT), context.options);
-        records::write(findings, &kept, Selection::Kept, options, |_, _| Ok(()))?;
+        let mut whole = WholeFiles::open(&directory.join(files::KEPT_WHOLE), &kept, options)?;
+        records::write_kept(findings, &kept, options, &mut whole, context.observer)?;
         if options.kept_format == KeptFormat::Same { kept_dataset::write(findings, &kept) } else { Ok(()) }
     }
+}
+
+/// Removes what a run with other options has left.
+pub(super) fn forget(directory: &Path) -> Result<()> {
+    let kept = directory.join(files::KEPT);
+    if kept.exists() { fs::remove_dir_all(&kept).map_err(Error::io(&kept, "remove")) } else { Ok(()) }
 }

@@ -58,6 +58,16 @@ pub(crate) struct SinkContext<'a> {
     pub(crate) observer: &'a dyn Observer,
 }
 
+/// Rows between two looks at whether the run is to stop.
+const ROWS_BETWEEN_CHECKS: usize = 4096;
+
+impl SinkContext<'_> {
+    /// Fails if the run is to stop; to be called for each row.
+    fn check_at(&self, row: usize) -> Result<()> {
+        if row.is_multiple_of(ROWS_BETWEEN_CHECKS) { check_cancelled(self.observer) } else { Ok(()) }
+    }
+}
+
 /// All outputs, in the order in which they are written. The last one marks a result as complete.
 static SINKS: [&dyn Sink; 13] = [
     &pages::Pages,
@@ -87,6 +97,9 @@ pub(crate) fn result_files() -> Vec<&'static str> {
 
 /// Writes all outputs into `directory`.
 pub(super) fn write(findings: &Findings<'_>, directory: &Path, context: &SinkContext<'_>) -> Result<()> {
+    if context.options.no_kept {
+        kept::forget(directory)?;
+    }
     let applying = SINKS.iter().filter(|sink| sink.applies(findings, context.options));
     { applying }.try_for_each(|sink| {
         check_cancelled(context.observer)?;
@@ -106,6 +119,7 @@ pub(super) fn write_again(
         if !sink.depends_on_clusters() {
             sink.files().iter().try_for_each(|name| copy(name, earlier, directory))?;
         } else if sink.applies(findings, context.options) {
+            check_cancelled(context.observer)?;
             sink.write(findings, directory, context)?;
         }
     }

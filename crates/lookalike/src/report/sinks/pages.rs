@@ -41,6 +41,7 @@ impl Sink for Pages {
         let mut table = TableWriter::create(directory, files::PAGES, &COLUMNS, context.options.jsonl)?;
         let (mut own, mut other, mut third) = (Scratch::default(), Scratch::default(), Scratch::default());
         for (page, &first) in findings.sets.first.by_page().filter(|(page, _)| pages.is_page(*page)) {
+            context.check_at(page.index())?;
             let strings = pages.strings(page, &mut own)?;
             let place = pages.place(page);
             let text_hash = Some(pages.text_hash(page)).filter(|&hash| hash != 0).map(|hash| format!("{hash:016x}"));

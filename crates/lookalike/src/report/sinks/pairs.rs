@@ -51,7 +51,8 @@ impl Sink for Pairs {
         let (pages, site_rule) = (findings.pages, findings.config.pairs.site);
         let mut table = TableWriter::create(directory, self.table, &COLUMNS, context.options.jsonl)?;
         let (mut left_scratch, mut right_scratch) = (Scratch::default(), Scratch::default());
-        for pair in (self.of)(findings.verified) {
+        for (row, pair) in (self.of)(findings.verified).iter().enumerate() {
+            context.check_at(row)?;
             let left = pages.strings(pair.left, &mut left_scratch)?;
             let right = pages.strings(pair.right, &mut right_scratch)?;
             let site = |url: Option<&str>| url.and_then(|url| site_rule.site(url));

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::error::Result;
-use crate::report::sinks::records::{self, Selection};
+use crate::report::sinks::records;
 use crate::report::sinks::{Sink, SinkContext};
 use crate::report::table::{Cell, ColumnType, TableWriter};
 use crate::report::{Findings, OutputOptions, files};
@@ -37,7 +37,7 @@ impl Sink for Removed {
         let mut table = TableWriter::create(directory, files::REMOVED_RECORDS, &COLUMNS, context.options.jsonl)?;
         let (mut own, mut other) = (Scratch::default(), Scratch::default());
         let removed = directory.join(files::REMOVED);
-        records::write(findings, &removed, Selection::Removed, context.options, |page, written| {
+        records::write_removed(findings, &removed, context.options, context.observer, |page, written| {
             let fate = findings.fates.of(page);
             table.push(&[
                 Cell::Text(Some(pages.strings(page, &mut own)?.id)),

@@ -23,6 +23,11 @@ const LINE_END_BYTES: u64 = 2;
 
 const BUFFER_BYTES: usize = 128 << 10;
 
+/// Records between two looks at whether the run is to stop.
+const RECORDS_BETWEEN_CHECKS: u64 = 1024;
+/// Bytes that are copied between two looks.
+const BYTES_BETWEEN_CHECKS: u64 = 64 << 20;
+
 /// A file that is compressed as it is written.
 pub(super) type PackedFile = crate::read::compression::Encoder<BufWriter<File>>;
 
@@ -59,6 +64,9 @@ impl<'a> ByteParts<'a> {
         if self.target.limit.is_some_and(|limit| self.records > 0 && self.bytes + bytes > limit) {
             self.close()?;
             self.part += 1;
+        }
+        if self.records.is_multiple_of(RECORDS_BETWEEN_CHECKS) {
+            self.target.check()?;
         }
         self.write_between(|out, path| out.write_all(record).map_err(Error::io(path, "write")))?;
         (self.bytes, self.records) = (self.bytes + bytes, self.records + 1);
@@ -212,20 +220,34 @@ fn copy(source: &Source, target: &Target<'_>, header_bytes: u64, parts: &[Vec<St
         && target.packing.compression == Compression::None
         && let Some(mut from) = plain_file(source)?
     {
+        let mut unchecked = BYTES_BETWEEN_CHECKS;
         for (part, stretches) in parts.iter().enumerate() {
             let (mut file, path) = target.create(part)?;
             for &(start, end) in [(0, header_bytes)].iter().chain(stretches) {
                 from.seek(SeekFrom::Start(start)).map_err(Error::io(&source.path(), "read"))?;
-                let copied = io::copy(&mut Read::take(&from, end - start), &mut file);
-                if copied.map_err(Error::io(&path, "write"))? != end - start && end != TO_THE_END {
-                    return Err(truncated(source));
+                let mut left = end - start;
+                while left > 0 {
+                    if unchecked >= BYTES_BETWEEN_CHECKS {
+                        target.check()?;
+                        unchecked = 0;
+                    }
+                    let wanted = left.min(BYTES_BETWEEN_CHECKS);
+                    let copied = io::copy(&mut Read::take(&from, wanted), &mut file);
+                    let copied = copied.map_err(Error::io(&path, "write"))?;
+                    (left, unchecked) = (left - copied, unchecked + copied);
+                    if copied < wanted {
+                        if end == TO_THE_END {
+                            break;
+                        }
+                        return Err(truncated(source));
+                    }
                 }
             }
         }
         return Ok(());
     }
     let mut reader = Unpacked::open(source)?;
-    let mut header = Vec::new();
+    let (mut header, mut next_check) = (Vec::new(), 0);
     reader.copy_to(header_bytes, &mut header, &target.path(0))?;
     for (part, stretches) in parts.iter().enumerate() {
         let (file, path) = target.create(part)?;
@@ -233,6 +255,10 @@ fn copy(source: &Source, target: &Target<'_>, header_bytes: u64, parts: &[Vec<St
         let mut out = target.packing.open(file).map_err(cannot_write)?;
         out.write_all(&header).map_err(cannot_write)?;
         for &(start, end) in stretches {
+            if reader.at >= next_check {
+                target.check()?;
+                next_check = reader.at + BYTES_BETWEEN_CHECKS;
+            }
             reader.skip_to(start)?;
             if end == TO_THE_END {
                 reader.copy_rest(&mut out, &path)?;

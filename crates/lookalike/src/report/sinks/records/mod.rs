@@ -11,14 +11,17 @@ mod convert;
 mod crawl;
 mod rows;
 mod target;
+mod whole;
 
 use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
 pub(super) use annotate::write as write_annotated;
+pub(super) use whole::WholeFiles;
 
 use crate::error::{Error, Result};
+use crate::observe::Observer;
 use crate::page::{PageId, PageOrigin, SourceId};
 use crate::read::{Input, Keeping, Source};
 use crate::report::outputs::{KeptCompression, KeptFormat};
@@ -27,7 +30,7 @@ use target::{Packing, Target};
 
 /// Which records a directory takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Selection {
+enum Selection {
     Kept,
     Removed,
 }
@@ -45,43 +48,56 @@ struct PageFiles {
     list: String,
 }
 
-/// Writes the records of a selection into `directory`. `placed` learns of every selected page the file that has it and
-/// the number of its record in there, or nothing where its record is not copied, page by page in their order.
-pub(super) fn write(
+/// Writes the kept records into `directory`, all but the files that are `whole`.
+pub(super) fn write_kept(
     findings: &Findings<'_>,
     directory: &Path,
-    selection: Selection,
     options: OutputOptions,
+    whole: &mut WholeFiles,
+    observer: &dyn Observer,
+) -> Result<()> {
+    fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
+    if options.kept_format != KeptFormat::Same {
+        return convert::write(findings, directory, options, whole, observer);
+    }
+    let mut page_files = PageFiles::default();
+    for (id, target) in targets(findings, directory, Selection::Kept, options, options.kept_compression, observer) {
+        target.check()?;
+        if !whole.has(id, &target) {
+            let chosen: Vec<PageId> = chosen(findings, id, Selection::Kept);
+            copy(findings, id, &target, &chosen, Selection::Kept, options, &mut page_files)?;
+            // Page files are listed, and quickly copied.
+            if !findings.reading.source(id).format.is_page_file() {
+                whole.add(id, &target)?;
+            }
+        }
+    }
+    if !page_files.list.is_empty() {
+        let path = directory.join(files::KEPT_LIST);
+        fs::write(&path, page_files.list).map_err(Error::io(&path, "write"))?;
+    }
+    Ok(())
+}
+
+/// Writes the removed records into `directory`. `placed` learns of every removed page the file that has it and
+/// the number of its record in there, or nothing where its record is not copied, page by page in their order.
+pub(super) fn write_removed(
+    findings: &Findings<'_>,
+    directory: &Path,
+    options: OutputOptions,
+    observer: &dyn Observer,
     mut placed: impl FnMut(PageId, Option<(&str, u64)>) -> Result<()>,
 ) -> Result<()> {
     fs::create_dir_all(directory).map_err(Error::io(directory, "create"))?;
-    if selection == Selection::Kept && options.kept_format != KeptFormat::Same {
-        return convert::write(findings, directory, options);
-    }
     // What is removed stays as it is.
-    let asked = if selection == Selection::Kept { options.kept_compression } else { KeptCompression::Same };
     let mut page_files = PageFiles::default();
-    for (source_id, target) in targets(findings, directory, selection, options, asked) {
-        let source = findings.reading.source(source_id);
-        let chosen: Vec<PageId> = chosen(findings, source_id, selection);
-        let places = if selection == Selection::Removed && chosen.is_empty() {
-            Vec::new()
-        } else {
-            match source.format.reader().keeping(&Input { corpus: findings.reading, id: source_id }) {
-                Keeping::File => page_files.add(source, &target, &chosen, selection, options)?,
-                Keeping::Captures => {
-                    crawl::write(findings, source_id, &target, selection, options.revisit)?.of(&chosen)
-                }
-                Keeping::Rows => some(rows::copy(findings, source, &target, asked, &chosen)?),
-                Keeping::ArrowRows => some(arrow::copy(findings, source, &target, &chosen)?),
-                Keeping::Framed(frame) => some(bytes::copy_framed(findings, source, &target, &frame, &chosen)?),
-                Keeping::AllButDropped => some(bytes::copy_documents(findings, source_id, &target, selection)?),
-                Keeping::Records { header_bytes } => {
-                    some(bytes::copy_records(findings, source, &target, header_bytes, &chosen)?)
-                }
-                Keeping::Nothing => Vec::new(), // reported as skipped
-            }
-        };
+    for (id, target) in targets(findings, directory, Selection::Removed, options, KeptCompression::Same, observer) {
+        target.check()?;
+        let chosen: Vec<PageId> = chosen(findings, id, Selection::Removed);
+        if chosen.is_empty() {
+            continue;
+        }
+        let places = copy(findings, id, &target, &chosen, Selection::Removed, options, &mut page_files)?;
         let mut places = places.into_iter();
         for page in chosen {
             let place = places.next().flatten();
@@ -89,11 +105,31 @@ pub(super) fn write(
             placed(page, name.as_deref().zip(place.map(|place| place.record)))?;
         }
     }
-    if selection == Selection::Kept && !page_files.list.is_empty() {
-        let path = directory.join(files::KEPT_LIST);
-        fs::write(&path, page_files.list).map_err(Error::io(&path, "write"))?;
-    }
     Ok(())
+}
+
+/// Copies the chosen records of a source in the way of its format; says where each went.
+fn copy(
+    findings: &Findings<'_>,
+    id: SourceId,
+    target: &Target<'_>,
+    chosen: &[PageId],
+    selection: Selection,
+    options: OutputOptions,
+    page_files: &mut PageFiles,
+) -> Result<Vec<Option<Place>>> {
+    let source = findings.reading.source(id);
+    let asked = if selection == Selection::Kept { options.kept_compression } else { KeptCompression::Same };
+    Ok(match source.format.reader().keeping(&Input { corpus: findings.reading, id }) {
+        Keeping::File => page_files.add(source, target, chosen, selection, options)?,
+        Keeping::Captures => crawl::write(findings, id, target, selection, options.revisit)?.of(chosen),
+        Keeping::Rows => some(rows::copy(findings, source, target, asked, chosen)?),
+        Keeping::ArrowRows => some(arrow::copy(findings, source, target, chosen)?),
+        Keeping::Framed(frame) => some(bytes::copy_framed(findings, source, target, &frame, chosen)?),
+        Keeping::AllButDropped => some(bytes::copy_documents(findings, id, target, selection)?),
+        Keeping::Records { header_bytes } => some(bytes::copy_records(findings, source, target, header_bytes, chosen)?),
+        Keeping::Nothing => Vec::new(), // reported as skipped
+    })
 }
 
 fn some(places: Vec<Place>) -> Vec<Option<Place>> {
@@ -120,6 +156,7 @@ fn targets<'a>(
     selection: Selection,
     options: OutputOptions,
     asked: KeptCompression,
+    observer: &'a dyn Observer,
 ) -> Vec<(SourceId, Target<'a>)> {
     let (ids, sources): (Vec<SourceId>, Vec<Source>) =
         input_sources(findings).map(|(id, source)| (id, source.clone())).unzip();
@@ -132,7 +169,7 @@ fn targets<'a>(
             let keeping = source.format.reader().keeping(&Input { corpus: findings.reading, id });
             let is_whole = !matches!(keeping, Keeping::Records { .. } | Keeping::Rows | Keeping::Captures);
             let limit = options.split_size.filter(|_| !is_whole);
-            (id, Target::new(directory, name, limit, Packing::new(source, asked)))
+            (id, Target::new(directory, name, limit, Packing::new(source, asked)).watched_by(observer))
         })
         .collect()
 }

@@ -48,6 +48,7 @@ impl<'a> RowParts<'a> {
 
     /// Writes rows, and says of each where it went.
     pub(super) fn write(&mut self, batch: &RecordBatch, places: &mut Vec<Place>) -> Result<()> {
+        self.target.check()?;
         let Some(limit) = self.target.limit else { return self.write_slice(batch, places) };
         let rows_of = |bytes: u64| batch.num_rows() as u64 * bytes / (batch.get_array_memory_size() as u64).max(1);
         let slice_rows = usize::try_from(rows_of(limit / SLICES).clamp(1, MOST_SLICE_ROWS)).unwrap_or(1);

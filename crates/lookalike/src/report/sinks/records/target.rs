@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use parquet::basic::{Compression as Codec, GzipLevel, ZstdLevel};
 
 use crate::error::{Error, Result};
+use crate::observe::{Observer, Silent, check_cancelled};
 use crate::read::Source;
 use crate::read::compression::{Compression, ZSTD_LEVEL};
 use crate::report::outputs::KeptCompression;
@@ -19,6 +20,8 @@ pub(super) struct Target<'a> {
     /// The size that parts stay below, unless one record is larger.
     pub(super) limit: Option<u64>,
     pub(super) packing: Packing,
+    /// May stop the run.
+    observer: &'a dyn Observer,
 }
 
 /// What a file is called, in two pieces: the number of a part comes between them.
@@ -30,7 +33,16 @@ pub(super) struct TargetName {
 
 impl<'a> Target<'a> {
     pub(super) fn new(directory: &'a Path, name: TargetName, limit: Option<u64>, packing: Packing) -> Target<'a> {
-        Target { directory, name, limit, packing }
+        Target { directory, name, limit, packing, observer: &Silent }
+    }
+
+    pub(super) fn watched_by(self, observer: &'a dyn Observer) -> Target<'a> {
+        Target { observer, ..self }
+    }
+
+    /// Fails if the run is to stop.
+    pub(super) fn check(&self) -> Result<()> {
+        check_cancelled(self.observer)
     }
 
     /// The name of a part below the directory, counted from 0.

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use arrow_array::RecordBatch;
 
 use crate::error::{Error, Result};
+use crate::observe::Observer;
 use crate::page::{PageId, PageVec, SourceId};
 use crate::read::{Annotations, Input, Source, TableHead};
 use crate::report::outputs::KeptCompression;
@@ -36,11 +37,16 @@ const FIELDS: [&str; 6] = [
 ];
 
 /// Writes the records of the input, with the fields, into `directory`.
-pub(in crate::report::sinks) fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> Result<()> {
+pub(in crate::report::sinks) fn write(
+    findings: &Findings<'_>,
+    directory: &Path,
+    options: OutputOptions,
+    observer: &dyn Observer,
+) -> Result<()> {
     let mut sizes = PageVec::filled(findings.fates.len(), 0u32);
     findings.fates.all_kept().iter().for_each(|&kept| sizes[kept] += 1);
     let mut annotator = Annotator { findings, sizes, scratch: Scratch::default() };
-    for (id, target) in targets(findings, directory, Selection::Removed, options, KeptCompression::Same) {
+    for (id, target) in targets(findings, directory, Selection::Removed, options, KeptCompression::Same, observer) {
         let source = findings.reading.source(id);
         match source.format.reader().annotations() {
             Some(Annotations::Object) => annotator.objects(id, source, &target)?,

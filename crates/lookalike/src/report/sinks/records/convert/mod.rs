@@ -15,12 +15,13 @@ use std::path::Path;
 pub(super) use writers::csv_cell;
 
 use crate::error::Result;
+use crate::observe::Observer;
 use crate::page::{PageId, SourceId};
 use crate::read::compression::Compression;
 use crate::read::{Format, Input, Keeping, Source};
 use crate::report::outputs::{KeptCompression, KeptFormat};
 use crate::report::sinks::records::target::{self, Packing, Target, TargetName};
-use crate::report::sinks::records::{Selection, bytes, chosen, input_sources, rows};
+use crate::report::sinks::records::{Selection, WholeFiles, bytes, chosen, input_sources, rows};
 use crate::report::{Findings, OutputOptions};
 use columns::Columns;
 use fields::for_each_record;
@@ -37,9 +38,15 @@ struct Group<'a> {
     is_copied: bool,
 }
 
-/// Writes the kept records into `directory`.
-pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: OutputOptions) -> Result<()> {
-    let groups = groups(findings, directory, options);
+/// Writes the kept records into `directory`, all but the files that are `whole`.
+pub(super) fn write(
+    findings: &Findings<'_>,
+    directory: &Path,
+    options: OutputOptions,
+    whole: &mut WholeFiles,
+    observer: &dyn Observer,
+) -> Result<()> {
+    let groups = groups(findings, directory, options, observer);
     let mut columns = Columns::default();
     if options.kept_format != KeptFormat::Jsonl {
         for source in groups.iter().filter(|group| !group.is_copied).flat_map(|group| &group.sources) {
@@ -47,24 +54,33 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, options: OutputOp
         }
     }
     for Group { target, sources, is_copied } in groups {
-        if is_copied {
-            for id in sources {
-                copy(findings, id, &target, options.kept_compression)?;
-            }
+        target.check()?;
+        let Some(&first) = sources.first() else { continue };
+        if whole.has(first, &target) {
             continue;
         }
-        let mut writer = RecordWriter::new(options.kept_format, &target, &columns, options.kept_compression);
-        for id in sources {
-            let kept = chosen(findings, id, Selection::Kept);
-            for_each_record(findings, id, &kept, &mut |record| writer.write(record))?;
+        if is_copied {
+            sources.into_iter().try_for_each(|id| copy(findings, id, &target, options.kept_compression))?;
+        } else {
+            let mut writer = RecordWriter::new(options.kept_format, &target, &columns, options.kept_compression);
+            for id in sources {
+                let kept = chosen(findings, id, Selection::Kept);
+                for_each_record(findings, id, &kept, &mut |record| writer.write(record))?;
+            }
+            writer.finish()?;
         }
-        writer.finish()?;
+        whole.add(first, &target)?;
     }
     Ok(())
 }
 
 /// The files that are written, and what goes into each: the page files all into one.
-fn groups<'a>(findings: &Findings<'_>, directory: &'a Path, options: OutputOptions) -> Vec<Group<'a>> {
+fn groups<'a>(
+    findings: &Findings<'_>,
+    directory: &'a Path,
+    options: OutputOptions,
+    observer: &'a dyn Observer,
+) -> Vec<Group<'a>> {
     let (format, ending) = match options.kept_format {
         KeptFormat::Same | KeptFormat::Jsonl => (Some(Format::JSONL), ".jsonl"),
         KeptFormat::Parquet => (Some(Format::PARQUET), ".parquet"),
@@ -90,7 +106,7 @@ fn groups<'a>(findings: &Findings<'_>, directory: &'a Path, options: OutputOptio
         taken.push(format!("{PAGES}{ending}"));
         let name = TargetName::new(PAGES, ending);
         groups.push(Group {
-            target: Target::new(directory, name, options.split_size, packing),
+            target: Target::new(directory, name, options.split_size, packing).watched_by(observer),
             sources: page_files.iter().map(|row| row.0).collect(),
             is_copied: false,
         });
@@ -99,7 +115,7 @@ fn groups<'a>(findings: &Findings<'_>, directory: &'a Path, options: OutputOptio
     let taken: Vec<&str> = taken.iter().map(String::as_str).collect();
     let names = target::names(&sources, asked, Some(ending), &taken);
     groups.extend(others.iter().zip(names).map(|(&(id, source), name)| Group {
-        target: Target::new(directory, name, options.split_size, Packing::new(source, asked)),
+        target: Target::new(directory, name, options.split_size, Packing::new(source, asked)).watched_by(observer),
         sources: vec![id],
         is_copied: Some(source.format) == format,
     }));
