@@ -62,6 +62,7 @@ use lookalike::{Error, Result};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde::Serialize;
 use tokio::net::TcpListener;
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::Semaphore;
 
 use budget::{MemoryBudget, Slots};
@@ -71,6 +72,10 @@ use problem::{Problem, ProblemKind};
 use reload::{LiveSettings, ReadSettings};
 use stop::signals;
 use telemetry::{keep_summarising, metrics_handle};
+
+/// One thread in so many works on batches alone, and on nothing else: the system shares the cores between these threads and
+/// those that answer single requests, which wait for no page of a batch.
+const BATCH_SHARE: usize = 2;
 
 /// What all requests share.
 pub(crate) struct Service {
@@ -82,6 +87,8 @@ pub(crate) struct Service {
     /// Requests that are worked on.
     requests: Arc<Slots>,
     batches: Arc<Slots>,
+    /// Where batches are worked on.
+    batch_runtime: Handle,
     memory: Arc<MemoryBudget>,
     /// One permit for each core, for work that keeps a thread busy for long.
     heavy: Semaphore,
@@ -93,15 +100,16 @@ pub(crate) struct Service {
 }
 
 impl Service {
-    fn new(settings: Settings) -> Result<Service> {
+    fn new(settings: Settings, batch_runtime: Handle) -> Result<Service> {
         Ok(Service {
             live: ArcSwap::from_pointee(LiveSettings::new(&settings)),
             collections: OnceLock::new(),
             connections: Arc::default(),
             requests: Arc::default(),
             batches: Arc::default(),
+            batch_runtime,
             memory: Arc::new(MemoryBudget::new(settings.limits.body_memory)),
-            heavy: Semaphore::new(std::thread::available_parallelism().map_or(2, usize::from)),
+            heavy: Semaphore::new(cores()),
             request_ids: RequestIds::new(),
             metrics: metrics_handle(),
             #[cfg(feature = "tls")]
@@ -216,15 +224,18 @@ pub fn serve(
         std::fs::create_dir_all(backups).map_err(Error::io(backups, "create"))?;
     }
     allow_many_files();
-    let mut runtime = tokio::runtime::Builder::new_multi_thread();
-    if settings.threads > 0 {
-        runtime.worker_threads(settings.threads);
-    }
-    let runtime = runtime.enable_all().build().map_err(Error::io(&settings.directory, "serve"))?;
+    let threads = if settings.threads > 0 { settings.threads } else { cores() };
+    let runtime_of = |name: &str, threads| {
+        let runtime = Builder::new_multi_thread().worker_threads(threads).thread_name(name).enable_all().build();
+        runtime.map_err(Error::io(&settings.directory, "serve"))
+    };
+    let runtime = runtime_of("serve", threads)?;
+    let batch_runtime = runtime_of("batch", threads.div_ceil(BATCH_SHARE))?;
     #[cfg(feature = "otel")]
     traces::start();
-    let done = runtime.block_on(run(settings, Arc::new(reload), on_ready));
+    let done = runtime.block_on(run(settings, batch_runtime.handle().clone(), Arc::new(reload), on_ready));
     // Requests that were cut off do not keep the process alive.
+    batch_runtime.shutdown_background();
     runtime.shutdown_background();
     #[cfg(feature = "otel")]
     traces::stop();
@@ -237,7 +248,12 @@ async fn bind(address: SocketAddr, setting: &'static str) -> Result<TcpListener>
     bound.map_err(|cause| Error::invalid(setting, address, format!("this address cannot be used: {cause}")))
 }
 
-async fn run(settings: Settings, reload: ReadSettings, on_ready: impl FnOnce(SocketAddr) + Send) -> Result<()> {
+async fn run(
+    settings: Settings,
+    batch_runtime: Handle,
+    reload: ReadSettings,
+    on_ready: impl FnOnce(SocketAddr) + Send,
+) -> Result<()> {
     let listener = bind(settings.listen, "listen").await?;
     let address = listener.local_addr().map_err(Error::io(&settings.directory, "serve"))?;
     let mut signals = signals().map_err(Error::io(&settings.directory, "serve"))?;
@@ -246,7 +262,7 @@ async fn run(settings: Settings, reload: ReadSettings, on_ready: impl FnOnce(Soc
         Some(address) => Some(bind(address, "admin_listen").await?),
         None => None,
     };
-    let service = Arc::new(Service::new(settings)?);
+    let service = Arc::new(Service::new(settings, batch_runtime)?);
     if let Some(listener) = admin {
         if let Ok(address) = listener.local_addr() {
             tracing::info!("probes and metrics at http://{address}");
@@ -297,6 +313,10 @@ async fn run(settings: Settings, reload: ReadSettings, on_ready: impl FnOnce(Soc
         closing.collections.get().map_or(Ok(()), |collections| collections.close())
     });
     closed.await.unwrap_or_else(|panic| Err(Error::internal(format!("closing the index: {panic}"))))
+}
+
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(2, usize::from)
 }
 
 /// Every connection is an open file, and the usual soft limit is 1,024.

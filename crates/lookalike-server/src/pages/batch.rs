@@ -39,6 +39,8 @@ use crate::tokens::Access;
 
 /// Bytes of responses that wait for a client that does not read them.
 const MOST_WAITING_BYTES: usize = 64 << 20;
+/// Bytes of responses that are sent together if they are there together.
+const TOGETHER_BYTES: usize = 8 << 10;
 /// Lookups that are started and not finished, at most.
 const MOST_STARTED: usize = 256;
 /// Pages that wait to be stored from which on batches pause: half of what the library lets wait, so that there is room for
@@ -46,7 +48,7 @@ const MOST_STARTED: usize = 256;
 const CROWDED: u64 = 4096;
 /// How long they pause.
 const PAUSE: Duration = Duration::from_millis(5);
-/// How long a batch works on its pages before others have their turn: about as long as a single request takes.
+/// How long a batch works on its pages before other batches have their turn.
 const SLICE: Duration = Duration::from_micros(200);
 
 /// A problem with one page of a batch
@@ -127,13 +129,14 @@ pub(crate) async fn batch(
     let (out, responses) = mpsc::unbounded_channel::<(Bytes, Reservation)>();
     let waiting_bytes = Arc::new(AtomicUsize::new(0));
     let (started, to_finish) = mpsc::channel::<StartedItem>(MOST_STARTED);
+    let runtime = service.batch_runtime.clone();
     let batch = Batch { end: Instant::now() + limits.batch_time, form, limits, service, collection, unanswered };
     let batch = Arc::new(batch);
-    tokio::spawn(read_items(Arc::clone(&batch), access, items, query.store, started));
+    runtime.spawn(read_items(Arc::clone(&batch), access, items, query.store, started));
     let waiting = Arc::clone(&waiting_bytes);
     let (is_explained, ack) = (query.explain, query.ack);
     let writer = ResponseWriter { batch, is_explained, ack, out, waiting_bytes: waiting };
-    tokio::spawn(writer.write_responses(to_finish));
+    runtime.spawn(writer.write_responses(to_finish));
     // The place is held until the last response is sent.
     let held = (slot, cut_off_late_readers(peer, limits.batch_time + limits.idle_time));
     let frames = stream::unfold((responses, waiting_bytes, held), |(mut responses, waiting_bytes, held)| async move {
@@ -218,7 +221,7 @@ async fn read_items(
     let mut turn = Instant::now();
     for number in 0.. {
         if turn.elapsed() >= SLICE {
-            // Pages that are there already would keep a thread busy for milliseconds, while single requests wait.
+            // Pages that are there already would keep a thread busy for milliseconds.
             tokio::task::yield_now().await;
             turn = Instant::now();
         }
@@ -282,12 +285,19 @@ impl ResponseWriter {
             BatchForm::Array => (b"[", b",\n", b""),
         };
         let mut before = first;
-        while let Some(StartedItem { number, lookup, _memory }) = to_finish.recv().await {
+        let mut written = Written::default();
+        loop {
+            // What the client may be waiting for does not wait for others.
+            let Some(next) = self.unless_it_takes(&mut written, to_finish.recv()).await else { return };
+            let Some(StartedItem { number, lookup, _memory }) = next else { break };
             // The client may be gone while nothing can be stored.
+            let time = batch.time_left() + PAUSE;
+            let finish = self.unless_it_takes(&mut written, tokio::time::timeout(time, self.finish(lookup)));
             let finished = tokio::select! {
-                finished = tokio::time::timeout(batch.time_left() + PAUSE, self.finish(lookup)) => finished,
+                finished = finish => finished,
                 () = self.out.closed() => return,
             };
+            let Some(finished) = finished else { return };
             let is_over = self.waiting_bytes.load(Ordering::Relaxed) > MOST_WAITING_BYTES;
             let finished = match finished {
                 _ if is_over => {
@@ -303,10 +313,10 @@ impl ResponseWriter {
                 }
                 Err(problem) => BatchItem::problem(batch.form, number, problem),
             };
-            let is_sent = self.send([before, &to_json(&item), after].concat()).await;
+            [before, &to_json(&item), after].iter().for_each(|part| written.bytes.extend_from_slice(part));
+            written.items += 1;
             before = between;
-            batch.unanswered.fetch_sub(1, Ordering::Relaxed);
-            if !is_sent {
+            if (is_over || written.bytes.len() >= TOGETHER_BYTES) && !self.send(&mut written).await {
                 return;
             }
             if is_over {
@@ -314,9 +324,9 @@ impl ResponseWriter {
             }
         }
         if batch.form == BatchForm::Array {
-            let is_empty = before == first;
-            self.send(if is_empty { b"[]\n".to_vec() } else { b"]\n".to_vec() }).await;
+            written.bytes.extend_from_slice(if before == first { b"[]\n" } else { b"]\n" });
         }
+        self.send(&mut written).await;
     }
 
     /// Waits until a page is stored, and shipped if that is asked for.
@@ -329,13 +339,41 @@ impl ResponseWriter {
         Ok(outcome)
     }
 
-    /// Says whether somebody still listens. A client that reads gives memory back; one that does not is cut off.
-    async fn send(&self, written: Vec<u8>) -> bool {
+    /// Does something; if it is not done at once, what was written is sent first. Nothing if nobody listens any more.
+    async fn unless_it_takes<T>(&self, written: &mut Written, work: impl Future<Output = T>) -> Option<T> {
+        tokio::pin!(work);
+        tokio::select! {
+            biased;
+            done = &mut work => return Some(done),
+            () = std::future::ready(()) => {}
+        }
+        if !self.send(written).await {
+            return None;
+        }
+        Some(work.await)
+    }
+
+    /// Sends what was written, and says whether somebody still listens. A client that reads gives memory back; one that does
+    /// not is cut off.
+    async fn send(&self, written: &mut Written) -> bool {
+        let Written { bytes, items } = std::mem::take(written);
+        if bytes.is_empty() {
+            return true;
+        }
         let mut memory = self.batch.service.memory.reservation();
-        if memory.wait_to_grow_to(written.len(), self.batch.limits.idle_time).await.is_err() {
+        if memory.wait_to_grow_to(bytes.len(), self.batch.limits.idle_time).await.is_err() {
             return false;
         }
-        self.waiting_bytes.fetch_add(written.len(), Ordering::Relaxed);
-        self.out.send((written.into(), memory)).is_ok()
+        self.waiting_bytes.fetch_add(bytes.len(), Ordering::Relaxed);
+        let is_sent = self.out.send((bytes.into(), memory)).is_ok();
+        self.batch.unanswered.fetch_sub(items, Ordering::Relaxed);
+        is_sent
     }
+}
+
+/// Responses that are not sent yet.
+#[derive(Default)]
+struct Written {
+    bytes: Vec<u8>,
+    items: usize,
 }
