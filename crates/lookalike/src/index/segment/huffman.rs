@@ -7,7 +7,6 @@
 
 use std::collections::BinaryHeap;
 use std::io::Write;
-use std::num::NonZeroU8;
 use std::ops::{Range, RangeInclusive};
 use std::sync::Arc;
 
@@ -15,7 +14,7 @@ use crate::error::Result;
 use crate::index::segment::SortedKeys;
 use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::index::segment::packed::BitWriter;
-use crate::kernel::{near_pairs, word_at};
+use crate::kernel::word_at;
 
 /// Bytes of a block, as in the paper.
 pub(crate) const DEFAULT_BLOCK: u32 = 1024;
@@ -27,10 +26,6 @@ const SYMBOLS: usize = 64;
 const LONGEST: u32 = 32;
 /// Bits that are looked up at once.
 const PEEK: u32 = 11;
-/// Bits of a code and of what follows it that are read at once, as many as a word has wherever it begins in a byte.
-const MOST_AT_ONCE: u32 = 57;
-/// Blocks that are decoded side by side: each waits for where its last key ends, and meanwhile the others go on.
-const LANES: usize = 4;
 /// Runs of more blocks than this are divided by their bits.
 const MOST_BLOCKS: u32 = 16;
 
@@ -156,21 +151,10 @@ fn place(before: u64, key: u64) -> u32 {
     (before ^ key).ilog2()
 }
 
-/// What the next bits stand for.
-#[derive(Clone, Copy)]
-struct Step {
-    /// Bits of the code and of what comes after it; never 0, so that an `Option` takes no more room.
-    bits: NonZeroU8,
-    symbol: u8,
-}
-
 /// A table for queries.
 pub(crate) struct HuffmanTable {
     /// Symbol and length for the next bits; length 0 where the code is longer than that.
     short: Vec<(u8, u8)>,
-    /// For the next bits: how many bits a key takes with its code, and the symbol, which is how many come after the code; `None`
-    /// where that is more than can be read at once.
-    steps: Box<[Option<Step>; 1 << PEEK]>,
     /// Longer codes: code, length, symbol.
     long: Vec<(u64, u32, u8)>,
     blocks: u32,
@@ -202,7 +186,6 @@ impl HuffmanTable {
             return Err(file.corrupt(format!("is damaged: the code of table {table} is too long")));
         }
         let (mut short, mut long) = (vec![(0, 0); 1 << PEEK], Vec::new());
-        let mut steps = Box::new([None; 1 << PEEK]);
         for (symbol, (code, length)) in (0u8..).zip(codes(&lengths)) {
             if length > PEEK {
                 long.push((code, length, symbol));
@@ -210,13 +193,10 @@ impl HuffmanTable {
                 for rest in 0..1usize << (PEEK - length) {
                     let at = usize::try_from(code).expect("no longer than its length") | rest << length;
                     short[at] = (symbol, lengths[usize::from(symbol)]);
-                    let bits = length + u32::from(symbol);
-                    let bits = u8::try_from(bits).ok().filter(|_| bits <= MOST_AT_ONCE).and_then(NonZeroU8::new);
-                    steps[at] = bits.map(|bits| Step { bits, symbol });
                 }
             }
         }
-        Ok(HuffmanTable { short, steps, long, blocks: block_count, block_bytes, key, first, block })
+        Ok(HuffmanTable { short, long, blocks: block_count, block_bytes, key, first, block })
     }
 
     fn key_of(&self, block: u32) -> Result<u64> {
@@ -270,14 +250,13 @@ impl HuffmanTable {
         }
         let last = self.block_of(to)?.min(self.blocks - 1);
         if last.saturating_sub(first) < MOST_BLOCKS || prefix == 64 {
-            let (mut keys, mut found) = (Vec::new(), Vec::new());
-            let row = self.decode_blocks(first..=last, &mut keys)?;
-            near_pairs(&[query], &keys, radius, &mut found);
-            for (_, at) in found {
-                let key = keys[at as usize];
-                if (from..=to).contains(&key) {
-                    visit(row.saturating_add(at), key);
-                }
+            for block in first..=last {
+                self.decode_block(block, &mut |row, key| {
+                    if (from..=to).contains(&key) && (key ^ query).count_ones() <= radius {
+                        visit(row, key);
+                    }
+                    key <= to
+                })?;
             }
             return Ok(());
         }
@@ -329,85 +308,24 @@ impl HuffmanTable {
         Ok(())
     }
 
-    /// Puts the keys of some blocks, ascending, into `keys`, which is empty; returns the row of the first.
-    fn decode_blocks(&self, blocks: RangeInclusive<u32>, keys: &mut Vec<u64>) -> Result<u32> {
-        let bytes_of = |block: u32| block as usize * self.block_bytes;
-        let bytes = self.block.bytes(bytes_of(*blocks.start())..bytes_of(blocks.end() + 1))?;
-        let first_rows = (*blocks.start()..=blocks.end() + 1).map(|block| self.first_of(block));
-        let first_rows = first_rows.collect::<Result<Vec<u32>>>()?;
-        let rows: Vec<usize> = first_rows.windows(2).map(|rows| self.rows_between(rows[0], rows[1])).collect();
-        keys.resize(rows.iter().sum(), 0);
-        let (mut at_row, mut at_byte) = (0, 0);
-        for rows in rows.chunks(LANES) {
-            // Where the next key of each block goes, where its bits are, and what it is.
-            let (mut places, mut bits, mut next) = ([0; LANES], [0; LANES], [0; LANES]);
-            for (lane, &rows) in rows.iter().enumerate() {
-                (places[lane], bits[lane], next[lane]) = (at_row, at_byte * 8 + 64, word_at(bytes, at_byte));
-                (at_row, at_byte) = (at_row + rows, at_byte + self.block_bytes);
-            }
-            let together = if rows.len() == LANES { rows.iter().copied().min().unwrap_or(0) } else { 0 };
-            for row in 0..together {
-                for lane in 0..LANES {
-                    if let Some(place) = keys.get_mut(places[lane] + row) {
-                        *place = next[lane];
-                    }
-                }
-                for lane in 0..LANES {
-                    self.step(bytes, &mut bits[lane], &mut next[lane]);
-                }
-            }
-            for (lane, &rows) in rows.iter().enumerate() {
-                for place in &mut keys[places[lane]..][together..rows] {
-                    *place = next[lane];
-                    self.step(bytes, &mut bits[lane], &mut next[lane]);
-                }
-            }
-        }
-        Ok(first_rows[0])
-    }
-
-    /// Rows of a block, whose first is `first` and behind whose last comes `end`; in a damaged table no more than fit.
-    fn rows_between(&self, first: u32, end: u32) -> usize {
-        (end.saturating_sub(first) as usize).min(self.block_bytes * 8)
-    }
-
     /// Visits the rows of a block while `visit` says to go on.
     fn decode_block(&self, block: u32, visit: &mut impl FnMut(u32, u64) -> bool) -> Result<()> {
         let from = block as usize * self.block_bytes;
         let bytes = self.block.bytes(from..from + self.block_bytes)?;
         let rows = self.first_of(block)?..self.first_of(block + 1)?;
-        let (mut bit, mut key) = (64, word_at(bytes, 0));
+        let mut bits = BitReader { bytes, bit: 0 };
+        let mut key = bits.take(64);
         for row in rows {
-            if !visit(row, key) || bit >= self.block_bytes * 8 {
+            if !visit(row, key) {
                 break;
             }
-            self.step(bytes, &mut bit, &mut key);
+            if bits.bit >= self.block_bytes * 8 {
+                break;
+            }
+            let symbol = self.symbol(&mut bits);
+            key = (key >> symbol | 1) << symbol | bits.take(u32::from(symbol));
         }
         Ok(())
-    }
-
-    /// Goes on to the next key, whose code is at `bit`.
-    #[inline(always)]
-    fn step(&self, bytes: &[u8], bit: &mut usize, key: &mut u64) {
-        let word = word_at(bytes, *bit / 8) >> (*bit % 8);
-        #[allow(clippy::cast_possible_truncation)] // masked
-        let Some(step) = self.steps[(word & ((1 << PEEK) - 1)) as usize] else {
-            (*bit, *key) = self.long_step(bytes, *bit, *key);
-            return;
-        };
-        let code = u32::from(step.bits.get()) - u32::from(step.symbol);
-        let rest = (word >> code) & ((1 << step.symbol) - 1);
-        *key = (*key >> step.symbol | 1) << step.symbol | rest;
-        *bit += usize::from(step.bits.get());
-    }
-
-    /// The same where the code is long, or much follows it.
-    #[cold]
-    fn long_step(&self, bytes: &[u8], bit: usize, key: u64) -> (usize, u64) {
-        let mut bits = BitReader { bytes, bit };
-        let symbol = self.symbol(&mut bits);
-        let key = (key >> symbol | 1) << symbol | bits.take(u32::from(symbol));
-        (bits.bit, key)
     }
 
     #[inline]
