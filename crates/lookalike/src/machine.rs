@@ -2,12 +2,16 @@
 
 use std::fs;
 use std::path::Path;
+use std::sync::OnceLock;
 
 /// The memory that this process can have, where the system says: that of the machine, or less where the process is in
 /// a control group with a limit, as in a container.
+///
+/// Found once: limits follow from it at every batch of pages.
 #[must_use]
 pub fn memory_bytes() -> Option<u64> {
-    memory_below(Path::new("/"))
+    static FOUND: OnceLock<Option<u64>> = OnceLock::new();
+    *FOUND.get_or_init(|| memory_below(Path::new("/")))
 }
 
 /// The same, with the system's files below `root`.
