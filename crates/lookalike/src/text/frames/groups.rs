@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::text::frames::{BlockFacts, HashedMap};
+use crate::text::frames::BlockFacts;
 
 /// Bins of a signature.
 pub(super) const BINS: usize = 128;
@@ -121,23 +121,8 @@ pub(super) struct Groups {
 #[derive(Debug, Clone, Default)]
 struct HostLeaders {
     groups: Vec<u32>,
-    /// The last leader that has a value in a bin.
-    last: HashedMap<u32>,
-    /// For each leader and bin, the one before it with the same value.
-    before: Vec<u32>,
-}
-
-/// No leader.
-const NOBODY: u32 = u32::MAX;
-
-/// A value in a bin, as one number.
-fn bin_key(bin: usize, value: u32) -> u64 {
-    (((bin as u64) << 32) | u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15)
-}
-
-/// The bins that something fell into, by their numbers.
-fn filled_bins(signature: &MarkupSignature) -> impl Iterator<Item = (usize, u32)> {
-    signature.bins.iter().copied().take(BINS).enumerate().filter(|&(_, value)| value != EMPTY_BIN)
+    /// For each bin, the values that the leaders have in it.
+    columns: Vec<Vec<u32>>,
 }
 
 impl Groups {
@@ -148,13 +133,9 @@ impl Groups {
     pub(super) fn add(&mut self, leader: MarkupSignature) -> u32 {
         let group = u32::try_from(self.leaders.len()).expect("there are fewer groups than pages");
         let host = self.by_host.entry(Arc::clone(&leader.host)).or_default();
-        let own = u32::try_from(host.groups.len()).expect("there are fewer groups than pages");
         host.groups.push(group);
-        let from = host.before.len();
-        host.before.resize(from + BINS, NOBODY);
-        for (bin, value) in filled_bins(&leader) {
-            host.before[from + bin] = host.last.insert(bin_key(bin, value), own).unwrap_or(NOBODY);
-        }
+        host.columns.resize(leader.bins.len(), Vec::new());
+        host.columns.iter_mut().zip(&leader.bins).for_each(|(column, &value)| column.push(value));
         self.leaders.push(leader);
         group
     }
@@ -167,14 +148,10 @@ impl Groups {
             return host.groups.first().copied();
         }
         let mut shared = vec![0u32; host.groups.len()];
-        for (bin, value) in filled_bins(page) {
-            let mut at = host.last.get(&bin_key(bin, value)).copied().unwrap_or(NOBODY);
-            while at != NOBODY {
-                shared[at as usize] += 1;
-                at = host.before[at as usize * BINS + bin];
-            }
+        for (column, &value) in host.columns.iter().zip(&page.bins).filter(|(_, value)| **value != EMPTY_BIN) {
+            shared.iter_mut().zip(column).for_each(|(shared, &theirs)| *shared += u32::from(theirs == value));
         }
-        let near = shared.into_iter().zip(&host.groups).filter(|row| row.0 > 0).map(|(shared, &group)| {
+        let near = shared.into_iter().zip(&host.groups).map(|(shared, &group)| {
             let all = (page.filled | self.leaders[group as usize].filled).count_ones();
             (f64::from(shared) / f64::from(all), group)
         });
