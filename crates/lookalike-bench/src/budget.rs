@@ -47,7 +47,7 @@ pub(crate) fn run(documents: usize, work: &Path) -> Result<()> {
             black_box(work()?);
             times.push(thread_seconds()? - before);
         }
-        stage_times.push(stages(&engine, &corpus, &work.join("budget"))?);
+        stage_times.push(stages(&engine, &corpus, &work.join("budget"), &[], 1)?);
     }
 
     let mut out = io::stdout().lock();
@@ -68,7 +68,7 @@ pub(crate) fn run(documents: usize, work: &Path) -> Result<()> {
     Ok(())
 }
 
-fn median(times: &mut [f64]) -> f64 {
+pub(crate) fn median(times: &mut [f64]) -> f64 {
     times.sort_by(f64::total_cmp);
     times[times.len() / 2]
 }
@@ -140,12 +140,19 @@ fn hash_words(text: &[u8]) -> u64 {
 }
 
 /// The CPU-seconds of each stage of a run, and of all of it.
-fn stages(engine: &Path, corpus: &Path, output: &Path) -> Result<Vec<(String, f64)>> {
+pub(crate) fn stages(
+    engine: &Path,
+    corpus: &Path,
+    output: &Path,
+    flags: &[&str],
+    threads: usize,
+) -> Result<Vec<(String, f64)>> {
     if output.exists() {
         fs::remove_dir_all(output)?;
     }
     let mut command = Command::new(engine);
-    command.arg("dedup").arg(corpus).arg("--output").arg(output).args(["--threads", "1", "--quiet"]);
+    command.arg("dedup").arg(corpus).arg("--output").arg(output).args(flags);
+    command.args(["--threads", &threads.to_string(), "--quiet"]);
     ensure!(command.status()?.success(), "{command:?} failed");
     let run: Value = serde_json::from_slice(&fs::read(output.join(files::RUN))?)?;
     let seconds = |value: &Value| value["cpu_seconds"].as_f64().context("run.json has no CPU time");

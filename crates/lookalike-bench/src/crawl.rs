@@ -50,7 +50,21 @@ fn labelled_pages() -> Result<Vec<Vec<u8>>> {
     paths.iter().map(|path| fs::read(path).with_context(|| path.display().to_string())).collect()
 }
 
-/// Writes the archive: a gzip member a record.
+/// Writes a page as a record of an archive, a gzip member.
+pub(crate) fn write_record(out: &mut impl Write, number: usize, url: &str, page: &[u8]) -> io::Result<()> {
+    let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
+    let fields = format!(
+        "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:{number:08}>\r\nWARC-Target-URI: {url}\r\nWARC-Date: 2024-05-17T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n",
+        head.len() + page.len()
+    );
+    let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    for piece in [fields.as_bytes(), head, page, b"\r\n\r\n"] {
+        encoder.write_all(piece)?;
+    }
+    out.write_all(&encoder.finish()?)
+}
+
+/// Writes the archive.
 fn write_archive(path: &Path) -> Result<()> {
     let pages = labelled_pages()?;
     let mut out = BufWriter::new(File::create(path)?);
@@ -60,16 +74,7 @@ fn write_archive(path: &Path) -> Result<()> {
             break;
         }
         written += page.len();
-        let head = b"HTTP/1.1 200 OK\r\nContent-Type: text/html\r\n\r\n";
-        let fields = format!(
-            "WARC/1.0\r\nWARC-Type: response\r\nWARC-Record-ID: <urn:uuid:{number:08}>\r\nWARC-Target-URI: http://a.example/{number}\r\nWARC-Date: 2024-05-17T00:00:00Z\r\nContent-Type: application/http; msgtype=response\r\nContent-Length: {}\r\n\r\n",
-            head.len() + page.len()
-        );
-        let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
-        for piece in [fields.as_bytes(), head, page, b"\r\n\r\n"] {
-            encoder.write_all(piece)?;
-        }
-        out.write_all(&encoder.finish()?)?;
+        write_record(&mut out, number, &format!("http://a.example/{number}"), page)?;
     }
     Ok(out.flush()?)
 }

@@ -7,6 +7,7 @@ mod crawl;
 mod evaluation;
 mod gaoya_peer;
 mod hamming;
+mod html;
 mod kernels;
 mod labelled_tables;
 mod languages;
@@ -82,6 +83,15 @@ enum Command {
         /// Where the archive and the peers' virtual environment go
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
+    },
+    /// The main job on real HTML: documentation packages of Debian, one page per file and as one archive
+    Html {
+        /// Where the packages and the results go
+        #[arg(long, default_value = "target/bench")]
+        work: PathBuf,
+        /// How many threads it has
+        #[arg(long, default_value_t = 1)]
+        threads: usize,
     },
     /// One job of `crawl`
     #[command(hide = true)]
@@ -193,6 +203,7 @@ fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Generate { output, documents } => generate(&output, documents),
         Command::Crawl { work } => crawl::run(&work),
+        Command::Html { work, threads } => html::run(&work, threads),
         Command::CrawlRead { what, file } => crawl::read(what, &file),
         Command::Recognised { directory: None, mistakes } => recognised_tables::print(mistakes),
         Command::Recognised { directory: Some(directory), mistakes } => {

@@ -58,8 +58,8 @@ impl HeldPage {
     /// Of a page that was cut by its blocks.
     pub(super) fn new(page: &PageText, cut: &CutPage, host: Option<String>, keeps_text: bool) -> HeldPage {
         let facts = cut.blocks(page);
-        let signature = MarkupSignature::new(host.as_deref(), &page.names, &facts);
         let markup = MarkupSignature::of_names(host.as_deref(), &page.names, &facts);
+        let signature = markup.with_menus(&facts);
         let sample_key = sample_key(&signature, &facts);
         HeldPage {
             tokens: cut.tokens.clone(),

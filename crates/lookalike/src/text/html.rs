@@ -12,6 +12,7 @@ use url::Url;
 
 use crate::page::Token;
 use crate::text::outline::{BlockPlace, Outline};
+use crate::text::tag_name::{TagName, equal_bytes, find_byte, first_byte, word_at};
 use crate::text::term::term_token;
 
 /// A page's text and what stands in it beside words. Reusable.
@@ -89,32 +90,95 @@ impl Tag {
     }
 }
 
-/// The longest name in [`classify`].
-const NAME_BYTES: usize = 10;
+/// What the tags do whose names have at most eight bytes; all others are [`Tag::Inline`], but for those in [`classify`].
+const TAGS: [(Tag, &[&str]); 7] = [
+    (
+        Tag::Formatting,
+        &["b", "i", "em", "strong", "font", "span", "u", "s", "small", "big", "tt", "mark", "sub", "sup"],
+    ),
+    (Tag::Hidden, &["script", "style", "xmp", "iframe", "noembed", "noframes"]),
+    (Tag::Title, &["title"]),
+    (Tag::TextArea, &["textarea"]),
+    (Tag::Image, &["img"]),
+    (Tag::Link, &["a", "area"]),
+    (
+        Tag::Block,
+        &[
+            "address", "article", "aside", "body", "br", "button", "caption", "center", "dd", "details", "dialog",
+            "dir", "div", "dl", "dt", "fieldset", "figure", "footer", "form", "frame", "frameset", "h1", "h2", "h3",
+            "h4", "h5", "h6", "head", "header", "hr", "html", "legend", "li", "main", "menu", "nav", "ol", "option",
+            "p", "pre", "section", "select", "summary", "table", "tbody", "td", "tfoot", "th", "thead", "tr", "ul",
+        ],
+    ),
+];
 
-fn classify(name: &[u8]) -> Tag {
-    let mut lower = [0u8; NAME_BYTES];
-    let Some(lower) = lower.get_mut(..name.len()) else { return Tag::Inline };
-    lower.copy_from_slice(name);
-    lower.make_ascii_lowercase();
-    match &*lower {
-        b"b" | b"i" | b"em" | b"strong" | b"font" | b"span" | b"u" | b"s" | b"small" | b"big" | b"tt" | b"mark"
-        | b"sub" | b"sup" => Tag::Formatting,
-        b"script" | b"style" | b"xmp" | b"iframe" | b"noembed" | b"noframes" => Tag::Hidden,
-        b"title" => Tag::Title,
-        b"textarea" => Tag::TextArea,
-        b"plaintext" => Tag::PlainText,
-        b"img" => Tag::Image,
-        b"a" | b"area" => Tag::Link,
-        b"address" | b"article" | b"aside" | b"blockquote" | b"body" | b"br" | b"button" | b"caption" | b"center"
-        | b"dd" | b"details" | b"dialog" | b"dir" | b"div" | b"dl" | b"dt" | b"fieldset" | b"figcaption"
-        | b"figure" | b"footer" | b"form" | b"frame" | b"frameset" | b"h1" | b"h2" | b"h3" | b"h4" | b"h5" | b"h6"
-        | b"head" | b"header" | b"hr" | b"html" | b"legend" | b"li" | b"main" | b"menu" | b"nav" | b"ol"
-        | b"option" | b"p" | b"pre" | b"section" | b"select" | b"summary" | b"table" | b"tbody" | b"td" | b"tfoot"
-        | b"th" | b"thead" | b"tr" | b"ul" => Tag::Block,
-        _ => Tag::Inline,
+/// The same by their names as numbers: each is in the first free slot from the one on that its number leads to.
+const SLOTS: usize = 256;
+static TAGS_BY_NAME: [(u64, Tag); SLOTS] = {
+    let mut slots = [(0, Tag::Inline); SLOTS];
+    let mut kind = 0;
+    while kind < TAGS.len() {
+        let (tag, names) = TAGS[kind];
+        let mut at = 0;
+        while at < names.len() {
+            let name = TagName::of(names[at].as_bytes()).short().expect("names in the table are short");
+            let mut slot = first_slot(name);
+            while slots[slot].0 != 0 {
+                slot = (slot + 1) % SLOTS;
+            }
+            slots[slot] = (name, tag);
+            at += 1;
+        }
+        kind += 1;
+    }
+    slots
+};
+
+#[inline]
+const fn first_slot(name: u64) -> usize {
+    (name.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 56) as usize % SLOTS
+}
+
+#[inline]
+fn classify(name: TagName) -> Tag {
+    let Some(short) = name.short() else {
+        return match name {
+            BLOCKQUOTE | FIGCAPTION => Tag::Block,
+            PLAINTEXT => Tag::PlainText,
+            _ => Tag::Inline,
+        };
+    };
+    let mut slot = first_slot(short);
+    loop {
+        match TAGS_BY_NAME[slot] {
+            (found, tag) if found == short => return tag,
+            (0, _) => return Tag::Inline,
+            _ => slot = (slot + 1) % SLOTS,
+        }
     }
 }
+
+const BLOCKQUOTE: TagName = TagName::of(b"blockquote");
+const FIGCAPTION: TagName = TagName::of(b"figcaption");
+const PLAINTEXT: TagName = TagName::of(b"plaintext");
+
+/// What a byte ends: the name of an attribute, a value without quotes; and what stands between attributes.
+const ENDS_NAME: u8 = 1;
+const ENDS_VALUE: u8 = 2;
+const BETWEEN: u8 = 4;
+static BYTE_ENDS: [u8; 256] = {
+    let mut ends = [0; 256];
+    let mut at = 0;
+    let spaces = b" \t\n\x0c\r";
+    while at < spaces.len() {
+        ends[spaces[at] as usize] = ENDS_NAME | ENDS_VALUE | BETWEEN;
+        at += 1;
+    }
+    ends[b'/' as usize] = ENDS_NAME | BETWEEN;
+    ends[b'>' as usize] = ENDS_NAME | ENDS_VALUE;
+    ends[b'=' as usize] = ENDS_NAME;
+    ends
+};
 
 /// Extracts the text of `html` into `page`; by `page_url`, own images are distinguished from those of other hosts.
 pub fn extract(html: &str, page_url: Option<&str>, page: &mut PageText) {
@@ -153,15 +217,15 @@ struct Extractor<'h, 'p> {
     page: &'p mut PageText,
 }
 
-/// Attributes that are looked for, each with the range of its value; empty until it is found.
+/// Attributes that are looked for, and the range of the value of each; empty until it is found.
 struct Wanted {
-    name: &'static [u8],
-    value: Range<usize>,
+    names: &'static [&'static [u8]],
+    values: [Range<usize>; 3],
 }
 
 impl Wanted {
-    fn new(name: &'static [u8]) -> Wanted {
-        Wanted { name, value: 0..0 }
+    fn new(names: &'static [&'static [u8]]) -> Wanted {
+        Wanted { names, values: [0..0, 0..0, 0..0] }
     }
 }
 
@@ -169,28 +233,52 @@ impl Extractor<'_, '_> {
     fn run(mut self) {
         let mut at = 0;
         while at < self.bytes.len() {
-            let Some(found) = memchr(b'<', &self.bytes[at..]) else {
-                self.text(at..self.bytes.len());
-                return;
-            };
-            self.text(at..at + found);
-            at += found;
+            at = self.text_from(at);
             at = match self.bytes.get(at + 1) {
-                Some(b'!') => self.declaration(at),
-                Some(b'?') => self.bogus_comment(at),
                 Some(b'/') => self.end_tag(at),
                 Some(byte) if byte.is_ascii_alphabetic() => self.start_tag(at),
+                Some(b'!') => self.declaration(at),
+                Some(b'?') => self.bogus_comment(at),
                 _ => {
-                    self.text(at..at + 1);
+                    self.text(at..(at + 1).min(self.bytes.len()));
                     at + 1
                 }
             };
         }
     }
 
+    /// Adds the text from `from` on; returns where the next markup may begin.
+    #[inline]
+    fn text_from(&mut self, from: usize) -> usize {
+        let (mut at, mut has_entities) = (from, false);
+        // Most texts are short: calling a search would take longer than the search.
+        for _ in 0..4 {
+            let Some(word) = word_at(self.bytes, at) else { break };
+            let (markup, entities) = (equal_bytes(word, b'<'), equal_bytes(word, b'&'));
+            if markup != 0 {
+                has_entities |= entities & (markup & markup.wrapping_neg()).wrapping_sub(1) != 0;
+                at += first_byte(markup);
+                self.add_text(from..at, has_entities);
+                return at;
+            }
+            has_entities |= entities != 0;
+            at += 8;
+        }
+        let end = memchr(b'<', &self.bytes[at..]).map_or(self.bytes.len(), |found| at + found);
+        has_entities |= memchr(b'&', &self.bytes[at..end]).is_some();
+        self.add_text(from..end, has_entities);
+        end
+    }
+
     fn text(&mut self, range: Range<usize>) {
+        let has_entities = self.bytes[range.clone()].contains(&b'&');
+        self.add_text(range, has_entities);
+    }
+
+    #[inline]
+    fn add_text(&mut self, range: Range<usize>, has_entities: bool) {
         let piece = &self.html[range];
-        if piece.as_bytes().contains(&b'&') {
+        if has_entities {
             self.page.text.push_str(&htmlize::unescape(piece));
         } else {
             self.page.text.push_str(piece);
@@ -245,12 +333,11 @@ impl Extractor<'_, '_> {
     fn end_tag(&mut self, at: usize) -> usize {
         match self.bytes.get(at + 2) {
             Some(byte) if byte.is_ascii_alphabetic() => {
-                let name = self.name(at + 2);
-                let tag = classify(&self.bytes[name.clone()]);
-                let end = self.attributes(name.end, &mut []);
-                self.part_at(tag);
+                let (name, name_end) = TagName::read(self.bytes, at + 2);
+                let end = self.attributes(name_end, &mut Wanted::new(&[]));
+                self.part_at(classify(name));
                 if let Some(outline) = &mut self.outline {
-                    outline.close(&self.bytes[name], self.page.text.len());
+                    outline.close(name, self.page.text.len());
                 }
                 end
             }
@@ -264,39 +351,38 @@ impl Extractor<'_, '_> {
     }
 
     fn start_tag(&mut self, at: usize) -> usize {
-        let name = self.name(at + 1);
-        let tag = classify(&self.bytes[name.clone()]);
-        let names: &[&'static [u8]] = match tag {
+        let (name, name_end) = TagName::read(self.bytes, at + 1);
+        let tag = classify(name);
+        let names: &'static [&'static [u8]] = match tag {
             Tag::Image => &[b"src"],
             Tag::Hidden if self.scripts => &[b"type"],
             Tag::Link if self.wants_links => &[b"href"],
             tag if tag.is_element() && self.outline.is_some() => &[b"class", b"id", b"role"],
             _ => &[],
         };
-        let mut wanted = [0, 1, 2].map(|at| Wanted::new(names.get(at).copied().unwrap_or_default()));
-        let end = self.attributes(name.end, &mut wanted[..names.len()]);
+        let mut wanted = Wanted::new(names);
+        let end = self.attributes(name_end, &mut wanted);
         if end == self.bytes.len() && self.bytes.last() != Some(&b'>') {
             return end; // the file ends inside the tag: it is dropped
         }
         self.part_at(tag);
-        let value = |at: usize| wanted[at].value.clone();
+        let [first, second, third] = wanted.values;
         if let Some(outline) = self.outline.as_mut().filter(|_| tag.is_element()) {
-            let [classes, id, role] = [0, 1, 2].map(|at| &self.html[value(at)]);
-            let is_parting = tag == Tag::Block;
-            outline.open(&self.bytes[name.clone()], is_parting, [classes, id, role], self.page.text.len());
-            outline.names(classes, id, &mut self.page.names);
+            let called = [&self.html[first.clone()], &self.html[second], &self.html[third]];
+            outline.open(name, tag == Tag::Block, called, self.page.text.len(), &mut self.page.names);
         }
+        let name = at + 1..name_end;
         match tag {
             Tag::Image => {
-                if !value(0).is_empty() {
-                    self.image(value(0));
+                if !first.is_empty() {
+                    self.image(first);
                 }
                 end
             }
             Tag::Hidden => {
                 let (close, after) = self.closing_tag(end, name);
-                if !value(0).is_empty() {
-                    self.script(value(0), end..close);
+                if !first.is_empty() {
+                    self.script(first, end..close);
                 }
                 after
             }
@@ -316,8 +402,8 @@ impl Extractor<'_, '_> {
                 length
             }
             Tag::Link => {
-                if !value(0).is_empty() && self.wants_links {
-                    self.link(value(0));
+                if !first.is_empty() && self.wants_links {
+                    self.link(first);
                 }
                 end
             }
@@ -331,11 +417,6 @@ impl Extractor<'_, '_> {
             Tag::Block | Tag::Title | Tag::TextArea => self.part('\n'),
             _ => self.part(' '),
         }
-    }
-
-    fn name(&self, start: usize) -> Range<usize> {
-        let length = self.bytes[start..].iter().position(|b| b.is_ascii_whitespace() || *b == b'/' || *b == b'>');
-        start..length.map_or(self.bytes.len(), |length| start + length)
     }
 
     /// The text in a script of a type: a template of the page, or an article's text in JSON-LD.
@@ -386,10 +467,17 @@ impl Extractor<'_, '_> {
     }
 
     /// Skips the attributes of a tag; returns what follows its `>`.
-    fn attributes(&self, mut at: usize, wanted: &mut [Wanted]) -> usize {
+    #[inline]
+    fn attributes(&self, at: usize, wanted: &mut Wanted) -> usize {
+        if self.bytes.get(at) == Some(&b'>') { at + 1 } else { self.find_attributes(at, wanted) }
+    }
+
+    fn find_attributes(&self, mut at: usize, wanted: &mut Wanted) -> usize {
         let bytes = self.bytes;
+        let ends = |at: usize, what: u8| bytes.get(at).is_none_or(|&byte| BYTE_ENDS[usize::from(byte)] & what != 0);
+        let is_space = |at: usize| bytes.get(at).is_some_and(u8::is_ascii_whitespace);
         loop {
-            while bytes.get(at).is_some_and(|b| b.is_ascii_whitespace() || *b == b'/') {
+            while at < bytes.len() && ends(at, BETWEEN) {
                 at += 1;
             }
             match bytes.get(at) {
@@ -399,19 +487,19 @@ impl Extractor<'_, '_> {
             }
             let name = at;
             at += 1; // a name may start with `=`
-            while bytes.get(at).is_some_and(|b| !b.is_ascii_whitespace() && !b"/>=".contains(b)) {
+            while !ends(at, ENDS_NAME) {
                 at += 1;
             }
             let name = &bytes[name..at];
             let mut equals = at;
-            while bytes.get(equals).is_some_and(u8::is_ascii_whitespace) {
+            while is_space(equals) {
                 equals += 1;
             }
             if bytes.get(equals) != Some(&b'=') {
                 continue;
             }
             at = equals + 1;
-            while bytes.get(at).is_some_and(u8::is_ascii_whitespace) {
+            while is_space(at) {
                 at += 1;
             }
             let value = match bytes.get(at) {
@@ -419,21 +507,21 @@ impl Extractor<'_, '_> {
                 Some(b'>') => return at + 1,
                 Some(&quote @ (b'"' | b'\'')) => {
                     let start = at + 1;
-                    let Some(length) = memchr(quote, &bytes[start..]) else { return bytes.len() };
-                    at = start + length + 1;
-                    start..start + length
+                    let Some(end) = find_byte(bytes, start..bytes.len(), quote) else { return bytes.len() };
+                    at = end + 1;
+                    start..end
                 }
                 Some(_) => {
                     let start = at;
-                    while bytes.get(at).is_some_and(|b| !b.is_ascii_whitespace() && *b != b'>') {
+                    while !ends(at, ENDS_VALUE) {
                         at += 1;
                     }
                     start..at
                 }
             };
-            for wanted in wanted.iter_mut() {
-                if wanted.value.is_empty() && name.eq_ignore_ascii_case(wanted.name) {
-                    wanted.value = value.clone();
+            for (wanted_name, found) in wanted.names.iter().zip(&mut wanted.values) {
+                if Range::is_empty(found) && name.eq_ignore_ascii_case(wanted_name) {
+                    found.clone_from(&value);
                 }
             }
         }
@@ -449,7 +537,7 @@ impl Extractor<'_, '_> {
             let closes = self.bytes.get(start + 2..after_name).is_some_and(|bytes| bytes.eq_ignore_ascii_case(name))
                 && self.bytes.get(after_name).is_some_and(|b| b.is_ascii_whitespace() || *b == b'/' || *b == b'>');
             if closes {
-                return (start, self.attributes(after_name, &mut []));
+                return (start, self.attributes(after_name, &mut Wanted::new(&[])));
             }
             at = start + 2;
         }

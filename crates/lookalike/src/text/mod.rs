@@ -19,6 +19,7 @@ mod parts;
 mod reader;
 pub mod site;
 mod stored;
+mod tag_name;
 pub mod term;
 pub mod tokenize;
 

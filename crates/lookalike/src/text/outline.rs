@@ -6,10 +6,14 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
+use crate::text::tag_name::TagName;
+
 /// Open elements that are kept.
 const MOST_DEPTH: usize = 256;
 /// Open elements that an end tag is looked for in.
 const MOST_SEARCHED: usize = 64;
+/// Bytes of a name that needs no memory of its own.
+const SHORT_NAME: usize = 64;
 /// Names of elements that are kept of a page.
 const MOST_NAMES: usize = 4096;
 
@@ -51,6 +55,20 @@ const CUES: [&str; 34] = [
     "widget",
 ];
 
+/// The longest of them.
+const CUE_BYTES: usize = 13;
+/// By the length of a word, the letters that a cue so long begins with, as bits.
+static CUE_LETTERS: [u32; CUE_BYTES + 1] = {
+    let mut letters = [0; CUE_BYTES + 1];
+    let mut at = 0;
+    while at < CUES.len() {
+        let cue = CUES[at].as_bytes();
+        letters[cue.len()] |= 1 << (cue[0] - b'a');
+        at += 1;
+    }
+    letters
+};
+
 /// Roles of elements that are not the story.
 const ROLES: [&str; 5] = ["navigation", "banner", "contentinfo", "complementary", "search"];
 
@@ -66,7 +84,7 @@ pub(crate) struct BlockPlace {
 }
 
 struct OpenElement {
-    name: ElementName,
+    name: TagName,
     path: u64,
     is_aside: bool,
 }
@@ -91,15 +109,40 @@ impl Outline {
         BlockPlace { path, is_aside, link_bytes: std::mem::take(&mut self.link_bytes) }
     }
 
-    /// A start tag; only what parts blocks is a place.
-    pub(super) fn open(&mut self, name: &[u8], parts_blocks: bool, [classes, id, role]: [&str; 3], text_end: usize) {
-        if name.eq_ignore_ascii_case(b"a") {
+    /// A start tag; only what parts blocks is a place. The names that the element is called by are added to `names`.
+    #[inline]
+    pub(super) fn open(
+        &mut self,
+        name: TagName,
+        parts_blocks: bool,
+        called: [&str; 3],
+        text_end: usize,
+        names: &mut Vec<u64>,
+    ) {
+        if name == A {
             self.link_start = Some(text_end);
         }
-        if !parts_blocks || is_void(name) {
-            return;
+        let [classes, id, _] = called;
+        let is_named = !(classes.is_empty() && id.is_empty());
+        if is_named || parts_blocks {
+            let mut classes = classes.split_ascii_whitespace();
+            let first = classes.next();
+            let class = name_hash(first.unwrap_or_default());
+            if is_named {
+                let others = classes.chain(id.split_ascii_whitespace()).map(name_hash);
+                let room = MOST_NAMES.saturating_sub(names.len());
+                names.extend(first.map(|_| class).into_iter().chain(others).take(room));
+            }
+            if parts_blocks {
+                self.open_block(name, class, called);
+            }
         }
-        let name = ElementName::new(name);
+    }
+
+    fn open_block(&mut self, name: TagName, class: u64, [classes, id, role]: [&str; 3]) {
+        if [BR, HR, FRAME].contains(&name) {
+            return; // nothing stands in these
+        }
         while self.open.last().is_some_and(|open| is_closed_by(open.name, name)) {
             self.open.pop();
         }
@@ -107,41 +150,34 @@ impl Outline {
             return;
         }
         let (path, is_aside) = self.open.last().map_or((0, false), |element| (element.path, element.is_aside));
-        let class = classes.split_ascii_whitespace().next().unwrap_or_default();
-        let is_aside = match name.as_bytes() {
-            b"main" => false,
-            _ if role.trim() == "main" => false,
-            b"nav" | b"aside" | b"footer" | b"header" => true,
+        let role = role.trim();
+        let is_aside = match name {
+            MAIN => false,
+            _ if role == "main" => false,
+            NAV | ASIDE | FOOTER | HEADER => true,
             // Names of the whole page say how it is laid out.
-            b"html" | b"body" => false,
-            _ => is_aside || ROLES.contains(&role.trim()) || has_cue(classes) || has_cue(id),
+            HTML | BODY => false,
+            _ => is_aside || ROLES.contains(&role) || has_cue(classes) || has_cue(id),
         };
         let mut place = [0; 24];
-        for (part, number) in place.chunks_exact_mut(8).zip([path, xxh3_64(name.as_bytes()), name_hash(class)]) {
+        for (part, number) in place.chunks_exact_mut(8).zip([path, name.hash(), class]) {
             part.copy_from_slice(&number.to_le_bytes());
         }
         self.open.push(OpenElement { name, path: xxh3_64(&place), is_aside });
     }
 
     /// An end tag.
-    pub(super) fn close(&mut self, name: &[u8], text_end: usize) {
-        if name.eq_ignore_ascii_case(b"a")
+    #[inline]
+    pub(super) fn close(&mut self, name: TagName, text_end: usize) {
+        if name == A
             && let Some(start) = self.link_start.take()
         {
             self.link_bytes += text_end.saturating_sub(start);
         }
-        let name = ElementName::new(name);
         let found = self.open.iter().rev().take(MOST_SEARCHED).position(|open| open.name == name);
         if let Some(above) = found {
             self.open.truncate(self.open.len() - above - 1);
         }
-    }
-
-    /// Adds the names of an element.
-    pub(super) fn names(&self, classes: &str, id: &str, names: &mut Vec<u64>) {
-        let room = MOST_NAMES.saturating_sub(names.len());
-        let all = classes.split_ascii_whitespace().chain(id.split_ascii_whitespace());
-        names.extend(all.take(room).map(name_hash));
     }
 }
 
@@ -150,66 +186,81 @@ fn name_hash(name: &str) -> u64 {
     if !name.bytes().any(|byte| byte.is_ascii_digit()) {
         return xxh3_64(name.as_bytes());
     }
-    let mut plain = Vec::with_capacity(name.len());
+    let (mut short, mut long);
+    let plain: &mut [u8] = if name.len() <= SHORT_NAME {
+        short = [0; SHORT_NAME];
+        &mut short
+    } else {
+        long = vec![0; name.len()];
+        &mut long
+    };
+    let mut length = 0;
     for byte in name.bytes() {
         let byte = if byte.is_ascii_digit() { b'0' } else { byte };
-        if byte != b'0' || plain.last() != Some(&b'0') {
-            plain.push(byte);
+        if byte != b'0' || length == 0 || plain[length - 1] != b'0' {
+            plain[length] = byte;
+            length += 1;
         }
     }
-    xxh3_64(&plain)
+    xxh3_64(&plain[..length])
 }
 
 /// Whether a name has a word that says: not the story.
 fn has_cue(names: &str) -> bool {
-    let is_cue = |word: &str| CUES.binary_search(&word).is_ok();
-    let words = names.split(|letter: char| !letter.is_ascii_alphanumeric());
-    words.filter(|word| (2..=16).contains(&word.len())).any(|word| {
-        if word.bytes().any(|byte| byte.is_ascii_uppercase()) {
-            is_cue(&word.to_ascii_lowercase())
-        } else {
-            is_cue(word)
-        }
+    let words = names.as_bytes().split(|byte| !byte.is_ascii_alphanumeric());
+    words.filter(|word| may_be_cue(word)).any(|word| {
+        let mut lower = [0; CUE_BYTES];
+        let lower = &mut lower[..word.len()];
+        lower.copy_from_slice(word);
+        lower.make_ascii_lowercase();
+        CUES.binary_search_by(|cue| cue.as_bytes().cmp(lower)).is_ok()
     })
 }
 
-fn is_void(name: &[u8]) -> bool {
-    [&b"br"[..], b"hr", b"frame"].iter().any(|void| name.eq_ignore_ascii_case(void))
-}
-
-/// The name of an element that parts blocks, in lower case; none of them is longer than this.
-#[derive(Clone, Copy, PartialEq, Eq)]
-struct ElementName {
-    bytes: [u8; ElementName::BYTES],
-    start: usize,
-}
-
-impl ElementName {
-    const BYTES: usize = 16;
-
-    fn new(name: &[u8]) -> ElementName {
-        let name = &name[..name.len().min(ElementName::BYTES)];
-        let packed = name.iter().fold(0u128, |packed, byte| packed << 8 | u128::from(byte.to_ascii_lowercase()));
-        ElementName { bytes: packed.to_be_bytes(), start: ElementName::BYTES - name.len() }
-    }
-
-    fn as_bytes(&self) -> &[u8] {
-        &self.bytes[self.start..]
+/// Whether a word has the length and the first letter of a cue.
+#[inline]
+fn may_be_cue(word: &[u8]) -> bool {
+    match (word.first(), CUE_LETTERS.get(word.len())) {
+        (Some(first), Some(letters)) => {
+            first.is_ascii_alphabetic() && letters >> (first.to_ascii_lowercase() - b'a') & 1 == 1
+        }
+        _ => false,
     }
 }
+
+const A: TagName = TagName::of(b"a");
+const ASIDE: TagName = TagName::of(b"aside");
+const BODY: TagName = TagName::of(b"body");
+const BR: TagName = TagName::of(b"br");
+const DD: TagName = TagName::of(b"dd");
+const DT: TagName = TagName::of(b"dt");
+const FOOTER: TagName = TagName::of(b"footer");
+const FRAME: TagName = TagName::of(b"frame");
+const HEAD: TagName = TagName::of(b"head");
+const HEADER: TagName = TagName::of(b"header");
+const HR: TagName = TagName::of(b"hr");
+const HTML: TagName = TagName::of(b"html");
+const LI: TagName = TagName::of(b"li");
+const MAIN: TagName = TagName::of(b"main");
+const NAV: TagName = TagName::of(b"nav");
+const OPTION: TagName = TagName::of(b"option");
+const P: TagName = TagName::of(b"p");
+const TD: TagName = TagName::of(b"td");
+const TH: TagName = TagName::of(b"th");
+const TR: TagName = TagName::of(b"tr");
 
 /// Whether an open element ends where `name` starts, although nobody closed it.
-fn is_closed_by(open: ElementName, name: ElementName) -> bool {
-    let ends: &[&[u8]] = match name.as_bytes() {
-        b"li" => &[b"li", b"p"],
-        b"dt" | b"dd" => &[b"dt", b"dd", b"p"],
-        b"td" | b"th" => &[b"td", b"th", b"p"],
-        b"tr" => &[b"tr", b"td", b"th", b"p"],
-        b"option" => &[b"option"],
-        b"body" => &[b"head"],
-        _ => &[b"p"],
+fn is_closed_by(open: TagName, name: TagName) -> bool {
+    let ends: &[TagName] = match name {
+        LI => &[LI, P],
+        DT | DD => &[DT, DD, P],
+        TD | TH => &[TD, TH, P],
+        TR => &[TR, TD, TH, P],
+        OPTION => &[OPTION],
+        BODY => &[HEAD],
+        _ => &[P],
     };
-    ends.contains(&open.as_bytes())
+    ends.contains(&open)
 }
 
 #[cfg(test)]

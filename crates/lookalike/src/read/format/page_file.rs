@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::fs;
-use std::io::Read;
+use std::io::{self, Read};
 use std::time::UNIX_EPOCH;
 
 use crate::error::{Result, SkipKind};
@@ -62,20 +62,62 @@ pub(crate) struct Files(pub(crate) Vec<SourceId>);
 
 impl Content for Files {
     fn visit(&self, input: &Input<'_>, _: &Only, visit: Visit<'_>) -> Result<()> {
-        let mut bytes = Vec::new();
-        self.0.iter().try_for_each(|&id| visit_file(input.corpus, id, &mut bytes, visit))
+        let mut buffer = FileBuffer::default();
+        self.0.iter().try_for_each(|&id| visit_file(input.corpus, id, &mut buffer, visit))
+    }
+}
+
+/// Bytes of a file that are read at first, where its size does not say.
+const FIRST_BYTES: usize = 1 << 16;
+
+/// A buffer for one file after another: what is in it is not cleared in between.
+#[derive(Default)]
+struct FileBuffer {
+    bytes: Vec<u8>,
+    filled: usize,
+}
+
+impl FileBuffer {
+    /// The file that was read last, as far as it could be.
+    fn filled(&self) -> &[u8] {
+        &self.bytes[..self.filled]
+    }
+
+    /// Reads on up to `limit` bytes; about `expected` are there.
+    fn read(&mut self, reader: &mut dyn Read, expected: usize, limit: usize) -> io::Result<()> {
+        let mut room = expected.min(limit);
+        while self.filled < limit {
+            if self.filled == room {
+                room = (room * 2).min(limit);
+            }
+            if self.bytes.len() < room {
+                self.bytes.resize(room, 0);
+            }
+            match reader.read(&mut self.bytes[self.filled..room]) {
+                Ok(0) => break,
+                Ok(count) => self.filled += count,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
     }
 }
 
 /// Reads a page file, decompressed, up to the size limit.
-fn visit_file(corpus: &Corpus, id: SourceId, bytes: &mut Vec<u8>, visit: Visit<'_>) -> Result<()> {
+fn visit_file(corpus: &Corpus, id: SourceId, buffer: &mut FileBuffer, visit: Visit<'_>) -> Result<()> {
     let input = Input { corpus, id };
     let source = input.source();
-    bytes.clear();
-    let limit = corpus.max_page_bytes.saturating_add(1);
-    let read = corpus.open_source(source).and_then(|reader| reader.take(limit).read_to_end(bytes));
+    let is_plain = source.compression == Compression::None;
+    // One more than there are, to see that there are no more.
+    let expected = usize::try_from(source.bytes).unwrap_or(usize::MAX).saturating_add(1);
+    let limit = usize::try_from(corpus.max_page_bytes).unwrap_or(usize::MAX).saturating_add(1);
+    let expected = if is_plain { expected } else { FIRST_BYTES };
+    buffer.filled = 0;
+    let read = corpus.open_source(source).and_then(|mut reader| buffer.read(&mut *reader, expected, limit));
+    let bytes = buffer.filled();
     if let Err(error) = read {
-        let kind = if source.compression == Compression::None { SkipKind::Unreadable } else { SkipKind::Damaged };
+        let kind = if is_plain { SkipKind::Unreadable } else { SkipKind::Damaged };
         let problem = (kind, format!("cannot be read: {error}"));
         return visit(Err(NotAPage::Skipped(input.skipped(None, Some(bytes.len() as u64), problem, bytes))));
     }

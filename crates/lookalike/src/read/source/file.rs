@@ -132,6 +132,14 @@ pub(crate) struct SourceFile<'r> {
 }
 
 impl SourceFile<'_> {
+    /// The bytes there are in `location`, which this is opened from.
+    pub(crate) fn size(&self, location: &Location) -> io::Result<u64> {
+        match &self.inner {
+            Inner::File(file) if self.window.is_none() => Ok(file.metadata()?.len()),
+            _ => location.size(),
+        }
+    }
+
     /// Goes on reading from `offset`.
     pub(crate) fn seek_to(&mut self, offset: u64) -> io::Result<()> {
         let offset = match &mut self.window {

@@ -13,7 +13,7 @@ use crate::read::source::file::Location;
 use crate::read::source::{ListedFile, STDIN, Source, Sources, dataset, remote, unreadable, wacz};
 
 /// How much of a file is looked at to recognise its format.
-const HEAD_BYTES: u64 = 4096;
+const HEAD_BYTES: usize = 4096;
 
 /// Adds the source, or sources, that a file is; or what is wrong with it.
 pub(super) fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut Sources) -> Result<()> {
@@ -23,9 +23,9 @@ pub(super) fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut So
         sources.ignored += 1;
         return Ok(());
     }
-    let head = location.open().and_then(|mut file| read_head(&mut file));
-    let raw = match head {
-        Ok(raw) => raw,
+    let head = location.open().and_then(|mut file| Ok((read_head(&mut file)?, file.size(&location)?)));
+    let (raw, bytes) = match head {
+        Ok(head) => head,
         Err(error) if in_directory => {
             sources.problems.push(unreadable(display, &error));
             return Ok(());
@@ -85,7 +85,6 @@ pub(super) fn look_at(file: ListedFile, forced: Option<Format>, sources: &mut So
     if display == STDIN {
         name = format!("{name}.{}{}", format.name(), compression.ending());
     }
-    let bytes = location.size().map_err(Error::io(Path::new(&display), "read"))?;
     let mut source =
         Source { origin: PageOrigin::Input, display, name, location, format, compression, by_member: false, bytes };
     source.by_member = format.members().is_some_and(|members| members.is_by_member(&source));
@@ -165,7 +164,16 @@ pub fn known_source(display: &str, name: &str, format: Option<Format>) -> Result
 }
 
 fn read_head(reader: &mut dyn Read) -> io::Result<Vec<u8>> {
-    let mut head = Vec::new();
-    reader.take(HEAD_BYTES).read_to_end(&mut head)?;
+    // A vector that grows from nothing is filled in a dozen small reads.
+    let (mut head, mut filled) = (vec![0; HEAD_BYTES], 0);
+    while filled < HEAD_BYTES {
+        match reader.read(&mut head[filled..]) {
+            Ok(0) => break,
+            Ok(count) => filled += count,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    head.truncate(filled);
     Ok(head)
 }

@@ -19,7 +19,7 @@ pub(crate) mod remote;
 pub(super) mod remote;
 mod wacz;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -160,6 +160,8 @@ pub fn discover(inputs: &[String], config: &ReadConfig, output: &Path, spool: Op
         spool,
         found: Vec::new(),
         directories: HashSet::new(),
+        resolved: HashMap::new(),
+        links: HashSet::new(),
         broken_links: Vec::new(),
         sources: Sources::default(),
     };
@@ -180,15 +182,18 @@ pub fn discover(inputs: &[String], config: &ReadConfig, output: &Path, spool: Op
         }
         finder.found[before..].sort_by(|a, b| (&a.display, &a.name).cmp(&(&b.display, &b.name)));
     }
-    let Finder { mut found, mut sources, broken_links, .. } = finder;
+    let Finder { mut found, mut sources, broken_links, resolved, links, .. } = finder;
     sources.problems.extend(note_links(&broken_links));
+    // Resolving a path asks about each of its directories: those that were walked are known.
+    let resolve = |path: &Path| {
+        let directory = path.parent().and_then(|parent| resolved.get(parent)).filter(|_| !links.contains(path));
+        match (directory, path.file_name()) {
+            (Some(directory), Some(name)) => directory.join(name),
+            _ => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
+        }
+    };
     let mut seen = HashSet::new();
-    found.retain(|file| {
-        seen.insert(match file.location.path() {
-            Some(path) => path.canonicalize().unwrap_or_else(|_| path.to_path_buf()),
-            None => PathBuf::from(&file.display),
-        })
-    });
+    found.retain(|file| seen.insert(file.location.path().map_or_else(|| PathBuf::from(&file.display), resolve)));
     for file in found {
         if patterns.take(&file.name[file.below..]) {
             look_at(file, config.format, &mut sources)?;
@@ -260,6 +265,10 @@ struct Finder<'a> {
     found: Vec<ListedFile>,
     /// Directories that have been walked, links resolved: a loop of links is walked once.
     directories: HashSet<PathBuf>,
+    /// The same by their paths, and where each is.
+    resolved: HashMap<PathBuf, PathBuf>,
+    /// Files that are links.
+    links: HashSet<PathBuf>,
     /// Links that lead nowhere.
     broken_links: Vec<PathBuf>,
     sources: Sources,
@@ -349,6 +358,9 @@ impl Finder<'_> {
                 }
             } else if is_ours && entry.file_type().is_file() {
                 let relative = readable(entry.path().strip_prefix(root).expect("entries are below the root"));
+                if entry.path_is_symlink() {
+                    self.links.insert(entry.path().to_path_buf());
+                }
                 self.found.push(ListedFile {
                     display: display(entry.path()),
                     name: format!("{stem}{relative}"),
@@ -365,8 +377,10 @@ impl Finder<'_> {
 
     /// Whether a directory has not been walked yet, and is not the output.
     fn is_new_directory(&mut self, directory: &Path) -> bool {
-        let resolved = directory.canonicalize().unwrap_or_else(|_| directory.to_path_buf());
-        !self.is_in_output(directory) && self.directories.insert(resolved)
+        let Ok(resolved) = directory.canonicalize() else { return self.directories.insert(directory.to_path_buf()) };
+        let is_output = self.output.as_ref().is_some_and(|output| resolved.starts_with(output));
+        self.resolved.insert(directory.to_path_buf(), resolved.clone());
+        !is_output && self.directories.insert(resolved)
     }
 
     /// Something below a directory that cannot be looked at: reported, unless it is hidden.

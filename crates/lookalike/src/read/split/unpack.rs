@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use bzip2::{Decompress as BzDecoder, Status as BzStatus};
 use crc32fast::Hasher;
 use flate2::{Decompress, FlushDecompress, Status};
+use libdeflater::Decompressor;
 use liblzma::stream::{Action as XzAction, Status as XzStatus, Stream as XzDecoder};
 use memchr::memmem;
 use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
@@ -25,6 +26,9 @@ const TRIAL_BYTES: usize = 4096;
 const TRIAL_INPUT: usize = 64 << 10;
 /// Bytes that are decoded at a time.
 const ROOM_BYTES: usize = 64 << 10;
+
+/// Compressed bytes in which the end of a gzip member is looked for, so that it can be unpacked at once.
+const WHOLE_INPUT: usize = 256 << 10;
 
 /// Bytes at hand for the head of a gzip member.
 const LONGEST_GZIP_HEAD: usize = 68 << 10;
@@ -59,6 +63,8 @@ enum Codec {
     Gzip {
         state: Box<Decompress>,
         sum: Hasher,
+        /// For members that are at hand as a whole.
+        whole: Box<Decompressor>,
     },
     Zstd(ZstdDecoder<'static>),
     Bzip2(BzDecoder),
@@ -212,6 +218,10 @@ impl<'r> Unpacker<'r> {
                     Some(length) => self.at += length,
                     None => return self.lose("the head of this gzip member is damaged or cut off".to_owned()),
                 }
+                if self.take_whole_member(out, most)? {
+                    self.state = State::Between;
+                    return Ok(Step::MemberEnd);
+                }
             }
         }
         let before = out.len();
@@ -239,10 +249,51 @@ impl<'r> Unpacker<'r> {
         Ok(Step::Data)
     }
 
+    /// Unpacks a gzip member that is at hand as a whole, which is quicker; false where it is not, or where anything is
+    /// wrong with it: then it is unpacked step by step, which says what.
+    ///
+    /// It ends where the next one seems to begin, or the file ends, if its length and its checksum stand there.
+    fn take_whole_member(&mut self, out: &mut Vec<u8>, most: usize) -> io::Result<bool> {
+        let Some(end) = self.probable_end()? else { return Ok(false) };
+        let Codec::Gzip { whole, .. } = &mut self.codec else { return Ok(false) };
+        let Some((data, tail)) = self.input[self.at..end].split_last_chunk::<8>() else { return Ok(false) };
+        let [sum, length] = [[tail[0], tail[1], tail[2], tail[3]], [tail[4], tail[5], tail[6], tail[7]]];
+        let (sum, length) = (u32::from_le_bytes(sum), u32::from_le_bytes(length) as usize);
+        if length == 0 || length > most {
+            return Ok(false);
+        }
+        let start = out.len();
+        out.resize(start + length, 0);
+        let unpacked = whole.deflate_decompress(data, &mut out[start..]);
+        let is_whole = unpacked == Ok(length) && libdeflater::crc32(&out[start..]) == sum;
+        if is_whole {
+            self.at = end;
+        } else {
+            out.truncate(start);
+        }
+        Ok(is_whole)
+    }
+
+    /// Where in the input the gzip member under way seems to end; nothing if it is long.
+    fn probable_end(&mut self) -> io::Result<Option<usize>> {
+        loop {
+            let waiting = &self.input[self.at..];
+            if let Some(found) = memmem::find(waiting, GZIP_MAGIC) {
+                return Ok(Some(self.at + found));
+            }
+            if waiting.len() > WHOLE_INPUT {
+                return Ok(None);
+            }
+            if self.read_on()? == 0 {
+                return Ok(Some(self.input.len()));
+            }
+        }
+    }
+
     /// What is wrong with the end of a gzip member, which is skipped.
     fn wrong_checksum(&mut self) -> io::Result<Option<String>> {
         self.at_least(8)?;
-        let Codec::Gzip { state, sum } = &self.codec else { return Ok(None) };
+        let Codec::Gzip { state, sum, .. } = &self.codec else { return Ok(None) };
         let Some((end, _)) = self.input[self.at..].split_at_checked(8) else {
             return Ok(Some("the file ends inside this member".to_owned()));
         };
@@ -272,7 +323,7 @@ impl<'r> Unpacker<'r> {
                 self.at += taken;
                 Ok(false)
             }
-            Codec::Gzip { state, sum } => {
+            Codec::Gzip { state, sum, .. } => {
                 let (read, written) = (state.total_in(), state.total_out());
                 let status = state.decompress(input, &mut self.scratch[..room], FlushDecompress::None);
                 let count = |now: u64, before: u64| usize::try_from(now - before).unwrap_or(0);
@@ -340,7 +391,9 @@ impl<'r> Unpacker<'r> {
     fn new_codec(&self) -> io::Result<Codec> {
         Ok(match self.compression {
             Compression::None => Codec::Plain,
-            Compression::Gzip => Codec::Gzip { state: Box::new(Decompress::new(false)), sum: Hasher::new() },
+            Compression::Gzip => {
+                Codec::Gzip { state: Box::new(Decompress::new(false)), sum: Hasher::new(), whole: Box::default() }
+            }
             Compression::Zstd if self.dictionary.is_empty() => Codec::Zstd(ZstdDecoder::new()?),
             Compression::Zstd => Codec::Zstd(ZstdDecoder::with_dictionary(&self.dictionary)?),
             Compression::Bzip2 => Codec::Bzip2(BzDecoder::new(false)),
@@ -352,7 +405,7 @@ impl<'r> Unpacker<'r> {
         match &mut self.codec {
             Codec::Plain => {}
             Codec::Zstd(decoder) => decoder.reinit()?,
-            Codec::Gzip { state, sum } => {
+            Codec::Gzip { state, sum, .. } => {
                 state.reset(false);
                 sum.reset();
             }

@@ -49,19 +49,6 @@ impl Bins {
 }
 
 impl MarkupSignature {
-    /// Of the names in the markup, the places of blocks, and short blocks.
-    pub(in crate::text) fn new(host: Option<&str>, names: &[u64], blocks: &[BlockFacts]) -> MarkupSignature {
-        let mut bins = Bins(vec![EMPTY_BIN; BINS]);
-        names.iter().for_each(|&name| bins.add(name, 1));
-        for block in blocks {
-            bins.add(block.path, 2);
-            if block.words <= MENU_WORDS {
-                bins.add(block.hash, 3);
-            }
-        }
-        MarkupSignature::of_bins(host.unwrap_or_default(), bins.0)
-    }
-
     /// Of the names in the markup and the places of blocks alone.
     pub(in crate::text) fn of_names(host: Option<&str>, names: &[u64], blocks: &[BlockFacts]) -> MarkupSignature {
         let mut bins = Bins(vec![EMPTY_BIN; BINS]);

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::Result;
-use crate::spill::{Scratch, Spill};
+use crate::spill::{Fixed, Scratch, Spill};
 use crate::text::frames::group::GroupPages;
 use crate::text::frames::groups::{Groups, MarkupSignature, PageSignatures};
 use crate::text::frames::{
@@ -52,10 +52,15 @@ pub(crate) struct SamplePage {
 
 /// What a page is chosen by. Pages with the same key are the same to all that follows.
 pub(in crate::text) fn sample_key(signature: &MarkupSignature, blocks: &[BlockFacts]) -> u64 {
-    let facts = blocks.iter().flat_map(|block| [block.hash, block.path, u64::from(block.is_aside)]);
-    let mut bytes: Vec<u8> = facts.flat_map(u64::to_le_bytes).collect();
-    bytes.extend(signature.bins.iter().flat_map(|bin| bin.to_le_bytes()));
-    bytes.extend(signature.host.as_bytes());
+    let bytes_of_bins = size_of_val(&*signature.bins);
+    let mut bytes = Vec::with_capacity(blocks.len() * 24 + bytes_of_bins + signature.host.len());
+    for block in blocks {
+        for fact in [block.hash, block.path, u64::from(block.is_aside)] {
+            bytes.extend_from_slice(&fact.to_le_bytes());
+        }
+    }
+    u32::encode(&signature.bins, &mut bytes);
+    bytes.extend_from_slice(signature.host.as_bytes());
     xxh3_64(&bytes)
 }
 
