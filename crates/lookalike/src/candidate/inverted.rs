@@ -251,6 +251,7 @@ fn divided(range: Range<u32>, length: usize) -> impl Iterator<Item = Range<u32>>
 #[allow(clippy::cast_possible_truncation)] // small numbers
 mod tests {
     use super::*;
+    use crate::observe::Silent;
     use crate::random::next_random;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -288,7 +289,7 @@ mod tests {
         sets.push((0..9).chain([5000, 5001]).collect());
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(201).collect();
-        let (found, _) = join(&stored, everyone(&pages), CROWDED, room(directory.path(), false)).unwrap();
+        let (found, _) = join(&stored, everyone(&pages), CROWDED, room(directory.path(), false), &Silent).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members, PageId::first(200).collect::<Vec<_>>());
         assert!(found.pairs.is_empty());
@@ -321,9 +322,9 @@ mod tests {
                 }
                 for size_filter in [true, false] {
                     let sharing = Sharing { measure, threshold, size_filter, prefix_filter, bucket_limit: 100 };
-                    let (found, met) = join(&stored, everyone(&pages), sharing, room(directory.path(), false)).unwrap();
+                    let (found, met) = join(&stored, everyone(&pages), sharing, room(directory.path(), false), &Silent).unwrap();
                     let (in_parts, met_in_parts) =
-                        join(&stored, everyone(&pages), sharing, room(directory.path(), true)).unwrap();
+                        join(&stored, everyone(&pages), sharing, room(directory.path(), true), &Silent).unwrap();
                     prop_assert_eq!((&in_parts.pairs, met_in_parts), (&found.pairs, met), "memory changes nothing");
                     let pairs: BTreeSet<_> = found.pairs.iter().copied().collect();
                     prop_assert_eq!(pairs.len(), found.pairs.len(), "each pair once");
@@ -351,7 +352,8 @@ mod tests {
                 prefix_filter: true,
                 bucket_limit: 100,
             };
-            join(&stored, everyone(&[0, 1, 2, 3].map(PageId::new)), sharing, room(directory.path(), false)).unwrap()
+            join(&stored, everyone(&[0, 1, 2, 3].map(PageId::new)), sharing, room(directory.path(), false), &Silent)
+                .unwrap()
         };
         let ((with, met), (without, all)) = (of(true), of(false));
         let expected = [(1, 2), (1, 3), (2, 3)].map(|(left, right)| (PageId::new(left), PageId::new(right)));
@@ -369,7 +371,7 @@ mod tests {
             (0..50).map(|page| if page == 20 { other.clone() } else { same.clone() }).collect();
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(50).collect();
-        let (found, _) = join(&stored, everyone(&pages), CROWDED, room(directory.path(), false)).unwrap();
+        let (found, _) = join(&stored, everyone(&pages), CROWDED, room(directory.path(), false), &Silent).unwrap();
         assert_eq!(found.crowded.len(), 1);
         assert_eq!(found.crowded[0].members.len(), 49);
         assert_eq!(found.pairs, [(PageId::new(20), PageId::new(49))], "the best-ranked of the crowd stands for it");
@@ -391,7 +393,9 @@ mod tests {
             .collect();
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(sets.len()).collect();
-        let of = |bytes| join(&stored, everyone(&pages), CROWDED, Room { directory: directory.path(), bytes }).unwrap();
+        let of = |bytes| {
+            join(&stored, everyone(&pages), CROWDED, Room { directory: directory.path(), bytes }, &Silent).unwrap()
+        };
         let (all, met) = of(64 << 20);
         assert_eq!((all.crowded.len(), all.crowded[0].members.len()), (1, 40));
         for (number, left) in sets.iter().enumerate().skip(40) {
