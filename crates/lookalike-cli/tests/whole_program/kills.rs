@@ -113,7 +113,7 @@ fn lines(path: &Path, first: usize, count: usize) {
     let filler = "x".repeat(300 << 10);
     let line = |number: usize| {
         let mut text = sentence(number % 40, 120);
-        if number % 3 == 0 {
+        if number.is_multiple_of(3) {
             text += " and more";
         }
         format!("{{\"id\": \"p{number}\", \"text\": \"{text}\", \"other\": \"{filler}\"}}\n")

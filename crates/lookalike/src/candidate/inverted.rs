@@ -28,6 +28,9 @@ use crate::sketch::page_sets::PageSets;
 use crate::spill::{Fixed, LongList, Scratch};
 use crate::union_find::UnionFind;
 
+/// Pairs of pages, however many.
+type PagePairs = LongList<(PageId, PageId)>;
+
 /// Pages whose candidates are held at a time before they are sorted into pairs and crowds.
 const PLACES_AT_A_TIME: usize = 2048;
 
@@ -113,7 +116,7 @@ pub fn join(
     members: Members<'_>,
     sharing: Sharing,
     room: Room<'_>,
-    list: LongList<(PageId, PageId)>,
+    list: PagePairs,
     observer: &dyn Observer,
 ) -> Result<(Candidates, Collisions)> {
     let (pages, mut crowded) = without_crowds(sets, members, sharing.bucket_limit)?;
@@ -184,11 +187,7 @@ impl Found {
     }
 
     /// The pairs, in `list`, which is empty, and the crowds.
-    fn finish(
-        mut self,
-        order: &[PageId],
-        mut list: LongList<(PageId, PageId)>,
-    ) -> Result<(LongList<(PageId, PageId)>, Vec<CrowdedBucket>)> {
+    fn finish(mut self, order: &[PageId], mut list: PagePairs) -> Result<(PagePairs, Vec<CrowdedBucket>)> {
         let found = std::mem::take(&mut self.pairs);
         let page = |place: u32| order[place as usize];
         for &(place, other) in &found {
@@ -255,6 +254,7 @@ fn divided(range: Range<u32>, length: usize) -> impl Iterator<Item = Range<u32>>
 #[allow(clippy::cast_possible_truncation)] // small numbers
 mod tests {
     use super::*;
+    use crate::observe::Silent;
     use crate::random::next_random;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
@@ -298,6 +298,7 @@ mod tests {
             CROWDED,
             room(directory.path(), false),
             LongList::new(directory.path(), 64),
+            &Silent,
         )
         .unwrap();
         assert_eq!(found.crowded.len(), 1);
@@ -332,9 +333,9 @@ mod tests {
                 }
                 for size_filter in [true, false] {
                     let sharing = Sharing { measure, threshold, size_filter, prefix_filter, bucket_limit: 100 };
-                    let (found, met) = join(&stored, everyone(&pages), sharing, room(directory.path(), false), LongList::new(directory.path(), 64)).unwrap();
+                    let (found, met) = join(&stored, everyone(&pages), sharing, room(directory.path(), false), LongList::new(directory.path(), 64), &Silent).unwrap();
                     let (in_parts, met_in_parts) =
-                        join(&stored, everyone(&pages), sharing, room(directory.path(), true), LongList::new(directory.path(), 64)).unwrap();
+                        join(&stored, everyone(&pages), sharing, room(directory.path(), true), LongList::new(directory.path(), 64), &Silent).unwrap();
                     prop_assert_eq!((&*in_parts.pairs, met_in_parts), (&*found.pairs, met), "memory changes nothing");
                     let pairs: BTreeSet<_> = found.pairs.iter().copied().collect();
                     prop_assert_eq!(pairs.len(), found.pairs.len(), "each pair once");
@@ -368,6 +369,7 @@ mod tests {
                 sharing,
                 room(directory.path(), false),
                 LongList::new(directory.path(), 64),
+                &Silent,
             )
             .unwrap()
         };
@@ -393,6 +395,7 @@ mod tests {
             CROWDED,
             room(directory.path(), false),
             LongList::new(directory.path(), 64),
+            &Silent,
         )
         .unwrap();
         assert_eq!(found.crowded.len(), 1);
@@ -417,8 +420,15 @@ mod tests {
         let stored = page_sets(&sets, false, directory.path());
         let pages: Vec<PageId> = PageId::first(sets.len()).collect();
         let of = |bytes| {
-            join(&stored, everyone(&pages), CROWDED, Room { directory: directory.path(), bytes }, LongList::default())
-                .unwrap()
+            join(
+                &stored,
+                everyone(&pages),
+                CROWDED,
+                Room { directory: directory.path(), bytes },
+                LongList::default(),
+                &Silent,
+            )
+            .unwrap()
         };
         let (all, met) = of(64 << 20);
         assert_eq!((all.crowded.len(), all.crowded[0].members.len()), (1, 40));

@@ -15,7 +15,6 @@ use crate::spill::LongList;
 ///
 /// # Errors
 /// When the links cannot be written to a file.
-#[must_use]
 pub fn stars(
     pages: usize,
     in_rank_order: &[PageId],

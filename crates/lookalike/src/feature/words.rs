@@ -10,7 +10,7 @@ use crate::text::tokenize::Words;
 /// Replaces `features` by the features of `words`.
 pub fn words_and_phrases(words: &Words, language: &mut LanguageWords, features: &mut Vec<u64>) {
     features.clear();
-    features.reserve(2 * words.len());
+    features.reserve(2 * words.count());
     let mut before: Option<u64> = None;
     for token in language.content_tokens(words) {
         if let Some(token) = token {

@@ -9,7 +9,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::error::{Error, Result};
 
 /// The length and the checksum in front of an entry.
-const HEAD_BYTES: u64 = 16;
+const HEAD_BYTES: usize = 16;
 
 /// Writes a file entry by entry.
 pub(super) struct EntryWriter {
@@ -73,12 +73,12 @@ impl Entries {
     }
 
     fn read(&mut self) -> io::Result<Vec<u8>> {
-        let mut head = [0; HEAD_BYTES as usize];
+        let mut head = [0; HEAD_BYTES];
         self.file.read_exact(&mut head)?;
         let (length, sum) = head.split_at(8);
         let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |number, &byte| number << 8 | u64::from(byte));
         let length = number(length);
-        let end = (self.at + HEAD_BYTES).checked_add(length).filter(|&end| end <= self.length);
+        let end = (self.at + HEAD_BYTES as u64).checked_add(length).filter(|&end| end <= self.length);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
         let mut bytes = vec![0; usize::try_from(length).map_err(|_| io::ErrorKind::InvalidData)?];
         self.file.read_exact(&mut bytes)?;
