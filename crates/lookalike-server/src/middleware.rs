@@ -189,7 +189,7 @@ mod tests {
         }
         let mut settings = Settings::new("not-there".into());
         settings.limits.request_time = Duration::from_millis(1);
-        let service = Arc::new(Service::new(settings).unwrap());
+        let service = Arc::new(Service::new(settings, tokio::runtime::Handle::current()).unwrap());
         let router = Router::new().route("/broken", get(broken)).route("/slow", get(std::future::pending::<()>));
         let request =
             Request::get(path).header(header::HOST, "localhost").header(REQUEST_ID, id).body(Body::empty()).unwrap();

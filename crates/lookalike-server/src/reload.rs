@@ -108,7 +108,7 @@ mod tests {
         let mut settings = Settings::new("not-there".into());
         settings.listen = "0.0.0.0:8700".parse().unwrap();
         settings.tokens = Tokens::parse("read aaaaaaaaaaaaaaaa").unwrap();
-        let service = Service::new(settings.clone()).unwrap();
+        let service = Service::new(settings.clone(), tokio::runtime::Handle::current()).unwrap();
         assert!(apply(&service, &Settings::new("not-there".into())).is_err());
         assert_eq!(service.live.load().tokens.len(), 1);
         settings.hosts = vec!["seen.example".to_owned()];

@@ -226,10 +226,10 @@ mod tests {
     use super::*;
     use crate::settings::Settings;
 
-    #[test]
-    fn every_metric_has_help_and_a_type_before_its_values() {
+    #[tokio::test]
+    async fn every_metric_has_help_and_a_type_before_its_values() {
         count_request("/v1/pages", &Method::POST, StatusCode::OK, Duration::from_millis(1));
-        let service = Service::new(Settings::new("not-there".into())).unwrap();
+        let service = Service::new(Settings::new("not-there".into()), tokio::runtime::Handle::current()).unwrap();
         let mut text = service.metrics.as_ref().unwrap().render();
         write_metrics(&mut text, &service);
         let mut described = std::collections::HashSet::new();

@@ -336,6 +336,31 @@ impl<T: Fixed + AnyBits> Column<T> {
         self.values.append(&[value]).map(|_| ())
     }
 
+    /// Adds values.
+    ///
+    /// # Errors
+    /// When the temporary file cannot be written.
+    pub(crate) fn append(&mut self, values: &[T]) -> Result<()> {
+        self.values.append(values).map(|_| ())
+    }
+
+    /// Makes room for so many values more, as far as they may stay in memory.
+    pub(crate) fn reserve(&mut self, values: usize) {
+        self.values.reserve(values);
+    }
+
+    /// Values in all.
+    #[must_use]
+    pub(crate) fn len(&self) -> u64 {
+        self.values.len()
+    }
+
+    /// Whether the values are in a file.
+    #[must_use]
+    pub(crate) fn is_spilled(&self) -> bool {
+        self.values.is_spilled()
+    }
+
     /// To be called after the last [`push`](Self::push).
     ///
     /// # Errors

@@ -251,7 +251,7 @@ mod tests {
             .collect();
         let body = Body::new(StreamBody::new(stream::iter(parts)));
         let limits = Limits { body_bytes: 40, ..Limits::default() };
-        let service = Service::new(Settings::new("not-there".into())).unwrap();
+        let service = Service::new(Settings::new("not-there".into()), tokio::runtime::Handle::current()).unwrap();
         let reader = BodyReader::of_batch(&service, &HeaderMap::new(), body, Arc::default()).unwrap();
         let mut items = match Items::open(form, reader, limits, &service.memory).await {
             Ok(items) => items,

@@ -25,7 +25,7 @@ use crate::observe::{Observer, check_cancelled};
 use crate::page::PageId;
 use crate::plan::Measure;
 use crate::sketch::page_sets::PageSets;
-use crate::spill::{Fixed, LongList, Scratch};
+use crate::spill::{Fixed, LongList};
 use crate::union_find::UnionFind;
 
 /// Pairs of pages, however many.
@@ -35,16 +35,12 @@ type PagePairs = LongList<(PageId, PageId)>;
 const PLACES_AT_A_TIME: usize = 2048;
 
 /// How many pages have each feature.
-///
-/// # Errors
-/// When sets that were spilled to disk cannot be read back.
-pub(super) fn rarity_of(sets: &PageSets, pages: &[PageId]) -> Result<Rarity> {
+pub(super) fn rarity_of(sets: &PageSets, pages: &[PageId]) -> Rarity {
     let mut rarity = Rarity::for_features(sets.feature_count());
-    let mut scratch = Scratch::default();
     for &page in pages {
-        rarity.add(sets.features(page, &mut scratch)?);
+        rarity.add(sets.features(page));
     }
-    Ok(rarity)
+    rarity
 }
 
 /// How much two pages must share.
@@ -220,9 +216,9 @@ fn spelled_out(crowds: &mut UnionFind, is_crowded: &[bool], order: &[PageId]) ->
 /// all in the index.
 fn without_crowds(sets: &PageSets, members: Members<'_>, limit: usize) -> Result<(Vec<PageId>, Vec<CrowdedBucket>)> {
     let mut hashes = Vec::new();
-    let (mut scratch, mut bytes) = (Scratch::default(), Vec::new());
+    let mut bytes = Vec::new();
     for &page in members.pages {
-        let features = sets.features(page, &mut scratch)?;
+        let features = sets.features(page);
         if !features.is_empty() {
             bytes.clear();
             u64::encode(features, &mut bytes);

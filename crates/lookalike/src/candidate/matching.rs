@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::feature::rarity::Prefix;
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Guess, Verdict};
-use crate::sketch::page_sets::{PageSets, PairScratch};
+use crate::sketch::page_sets::PageSets;
 use crate::text::term::TokenHasher;
 
 /// How pages are matched.
@@ -53,16 +53,16 @@ pub fn match_in_order(
     plan: MatchingPlan,
     mut compare: impl FnMut(PageId, PageId) -> Result<Option<(ScoredPair, Verdict)>>,
 ) -> Result<(Vec<ScoredPair>, Collisions)> {
-    let rarity = rarity_of(sets, order)?;
+    let rarity = rarity_of(sets, order);
     let mut index: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>> = HashMap::default();
-    let (mut scratch, mut prefix) = (PairScratch::default(), Prefix::default());
+    let mut prefix = Prefix::default();
     let mut found = Vec::new();
     let mut met: Vec<u32> = Vec::new();
     let mut seen: Vec<Seen> = Vec::new();
     let mut collisions = Collisions::default();
     let prefix_threshold = if plan.prefix_filter { plan.threshold } else { 0.0 };
     for (place, &page) in (0u32..).zip(order) {
-        let (features, weights) = sets.weighted_features(page, &mut scratch)?;
+        let (features, weights) = sets.weighted_features(page);
         prefix.fill(features, weights, &rarity, prefix_threshold);
         let own = &prefix.ranked()[..prefix.length];
         let last = own.last().map_or((0, 0), |row| row.0);

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::feature::rarity::Prefix;
 use crate::page::PageId;
 use crate::plan::Measure;
-use crate::sketch::page_sets::{PageSets, PairScratch};
+use crate::sketch::page_sets::PageSets;
 use crate::spill::{Scratch, Spill};
 
 /// Pages that one thread takes at a time.
@@ -167,11 +167,10 @@ impl SharedLists {
 
 /// The pages by weight, and for each of them its place there.
 fn in_order(sets: &PageSets, pages: &[PageId]) -> Result<(PagesByWeight, Vec<u32>)> {
-    let mut scratch = PairScratch::default();
     let mut sizes: Vec<(u64, u32)> = Vec::with_capacity(pages.len());
     for (number, &page) in (0u32..).zip(pages) {
         let total = if sets.is_weighted() {
-            sets.weighted_features(page, &mut scratch)?.1.iter().map(|&weight| u64::from(weight)).sum()
+            sets.weighted_features(page).1.iter().map(|&weight| u64::from(weight)).sum()
         } else {
             sets.feature_count_of(page)
         };
@@ -201,7 +200,7 @@ fn rows_in_parts(
     sharing: Sharing,
     room: Room<'_>,
 ) -> Result<Vec<Spill<u64>>> {
-    let rarity = rarity_of(sets, pages)?;
+    let rarity = rarity_of(sets, pages);
     let all_bytes = usize::try_from(sets.feature_count() * 8).unwrap_or(usize::MAX);
     let limit = if all_bytes <= room.bytes / 2 { usize::MAX } else { 0 };
     let mut parts: Vec<Spill<u64>> = (0..1 << PART_BITS)
@@ -209,10 +208,10 @@ fn rows_in_parts(
         .collect();
     let mut staged: Vec<Vec<u64>> = vec![Vec::new(); parts.len()];
     let is_weighted = sets.is_weighted();
-    let rows_of = |scratch: &mut PairScratch, prefix: &mut Prefix, range: Range<usize>| -> Result<Made> {
+    let rows_of = |prefix: &mut Prefix, range: Range<usize>| -> Result<Made> {
         let (mut rows, mut rests) = (Vec::new(), Vec::with_capacity(range.len()));
         for at in range {
-            let (features, weights) = sets.weighted_features(pages[at], scratch)?;
+            let (features, weights) = sets.weighted_features(pages[at]);
             prefix.fill(features, weights, &rarity, sharing.prefix_threshold());
             // Coverage is looked up from the lighter page, which knows nothing of the heavier one's
             // rarest features: all of them are indexed.
@@ -240,10 +239,7 @@ fn rows_in_parts(
         let made: Vec<Made> = (from..to)
             .into_par_iter()
             .step_by(PAGES_PER_TASK)
-            .map_init(
-                || (PairScratch::default(), Prefix::default()),
-                |(scratch, prefix), start| rows_of(scratch, prefix, start..(start + PAGES_PER_TASK).min(to)),
-            )
+            .map_init(Prefix::default, |prefix, start| rows_of(prefix, start..(start + PAGES_PER_TASK).min(to)))
             .collect::<Result<_>>()?;
         for (rows, rests) in made {
             for (part, row) in rows {

@@ -21,6 +21,7 @@ mod whole_pages;
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Instant;
 
 use crate::config::Config;
@@ -37,7 +38,7 @@ use crate::report::{self, Findings};
 use crate::work_dir::WorkDir;
 pub(crate) use against::Against;
 use inputs::Inputs;
-pub(crate) use limits::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEAST_INDEX_BYTES, MOST_ROOM_BYTES};
+pub(crate) use limits::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEARNING_BYTES, LEAST_INDEX_BYTES, MOST_ROOM_BYTES};
 
 /// What a run leaves behind, beside the files.
 #[derive(Debug)]
@@ -123,8 +124,9 @@ fn dedup_inputs(
     let outcome = thread_pool(options.threads)?.install(|| {
         let mut resources = Resources::start();
         let plan = plan(config, options, &corpus, observer, &mut resources)?;
-        let run =
-            Run { config, options, observer, plan: &plan, work: &work, resources, against: against.as_ref(), job };
+        let against = against.as_ref();
+        let learns = AtomicBool::default();
+        let run = Run { config, options, observer, plan: &plan, work: &work, resources, against, job, learns };
         run.run(&corpus)
     })?;
     work.publish()?;
@@ -188,6 +190,8 @@ pub(crate) struct Run<'a> {
     pub(crate) against: Option<&'a Against>,
     /// What decides the result, as a number.
     pub(crate) job: Option<u64>,
+    /// Whether there was a page of HTML, so that frames are learnt.
+    pub(crate) learns: AtomicBool,
 }
 
 impl Run<'_> {

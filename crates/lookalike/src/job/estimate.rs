@@ -6,7 +6,7 @@ use std::time::Instant;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
-use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEAST_INDEX_BYTES, MOST_ROOM_BYTES};
+use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEARNING_BYTES, LEAST_INDEX_BYTES, MOST_ROOM_BYTES};
 use crate::page_table::{BYTES_PER_PAGE, TABLE_BYTES_PER_PAGE};
 use crate::read::compression::Compression;
 use crate::read::{Corpus, Format, Source, discover};
@@ -95,16 +95,17 @@ pub fn estimate_sources(config: &Config, options: &RunOptions, sources: Vec<Sour
 fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<Estimate> {
     let plan = config.plan();
     let bytes = corpus.bytes();
-    let (mut tokens, mut text_bytes, mut features, mut exact) = (0u64, 0u64, 0u64, true);
+    let (mut tokens, mut text_bytes, mut features, mut html_tokens, mut exact) = (0u64, 0u64, 0u64, 0u64, true);
     let started = Instant::now();
     let scanned = corpus.scan().threads(options.threads).for_each_batch(
         || (Sketcher::of_plan(&plan), Vec::new()),
         |(sketcher, columns), records| {
-            let mut sums = [0u64; 3];
+            let mut sums = [0u64; 4];
             records.for_each_page(|page| {
                 let facts = sketcher.read(&page);
                 sums[0] += u64::from(facts.tokens);
                 sums[1] += page.length;
+                sums[3] += facts.scope.map_or(0, |_| u64::from(facts.tokens));
                 if facts.tokens > 0 {
                     if plan.keeps_features() {
                         sums[2] += sketcher.sketch().features.len() as u64;
@@ -116,10 +117,11 @@ fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<
             })?;
             Ok(sums)
         },
-        |[more_tokens, more_bytes, more_features]| {
+        |[more_tokens, more_bytes, more_features, more_html]| {
             tokens += more_tokens;
             text_bytes += more_bytes;
             features += more_features;
+            html_tokens += more_html;
             exact = text_bytes < SAMPLE_BYTES;
             Ok(if exact { ControlFlow::Continue(()) } else { ControlFlow::Break(()) })
         },
@@ -144,12 +146,14 @@ fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<
         (true, false) => LEAST_INDEX_BYTES,
         (true, true) => scale(features, factor) * INDEX_BYTES_PER_FEATURE,
     };
-    let floor = BASE_BYTES + all_pages * BYTES_PER_PAGE + index;
+    let learns = config.leaves_out_frames() && html_tokens > 0;
+    let floor = BASE_BYTES + all_pages * BYTES_PER_PAGE + index + if learns { LEARNING_BYTES } else { 0 };
     let table = all_pages * TABLE_BYTES_PER_PAGE;
     let wanted = floor + table + keys + sets;
     let allowed = options.memory_bytes.unwrap_or(floor + MOST_ROOM_BYTES).max(floor);
     // Pages wait as tokens until it is known what is frame.
-    let held = if config.leaves_out_frames() { scale(tokens, factor) * 8 } else { 0 };
+    let held = if learns { scale(html_tokens, factor) * 8 } else { 0 };
+    let kept = if options.outputs.no_kept { 0 } else { bytes };
     let spilled = wanted.saturating_sub(allowed);
     let packing_seconds = packing_seconds(&corpus, text_bytes as f64 * factor, options.outputs);
     Ok(Estimate {
@@ -161,7 +165,7 @@ fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<
         packing_seconds,
         memory_bytes: wanted.min(allowed),
         memory_floor_bytes: floor,
-        disk_bytes: bytes + all_pages * 100 + spilled + held,
+        disk_bytes: kept + all_pages * 100 + spilled + held,
         skipped,
         bands: plan.sketch.bands(),
         corpus,

@@ -10,6 +10,7 @@ use std::io::Read;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use xxhash_rust::xxh3::Xxh3;
 
@@ -143,6 +144,7 @@ pub fn recluster(
             resources,
             against: None,
             job: Some(job),
+            learns: AtomicBool::default(),
         };
         cluster_again(run, directory, (&stricter, decisions.as_deref()), &stored, loaded, &corpus)
     })?;

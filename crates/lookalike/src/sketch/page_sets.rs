@@ -1,14 +1,15 @@
 //! The features and sketches of the pages that are compared.
 //!
 //! In: pages, in any order, as they are read. Out: what any of them is compared by, also of two at a time. Lives in
-//! memory up to a limit and in temporary files beyond it.
+//! memory up to a limit and in temporary files beyond it, which are mapped.
 
+use std::ops::Range;
 use std::path::Path;
 
 use crate::error::Result;
 use crate::page::PageId;
 use crate::sketch::PageSketch;
-use crate::spill::{Scratch, Spill};
+use crate::spill::Column;
 
 /// The features of many pages.
 pub struct PageSets {
@@ -17,11 +18,11 @@ pub struct PageSets {
     /// The pages, ascending, each with its place among those above; empty if they came in this order.
     sorted: Vec<(PageId, u32)>,
     starts: Vec<u64>,
-    features: Spill<u64>,
+    features: Column<u64>,
     /// As many as features, or none at all.
-    weights: Spill<u32>,
+    weights: Column<u32>,
     is_weighted: bool,
-    sketches: Spill<u32>,
+    sketches: Column<u32>,
     sketch_words: usize,
 }
 
@@ -75,14 +76,6 @@ impl SetBatch {
     }
 }
 
-/// Scratch space to read two pages back into; one per thread.
-#[derive(Default)]
-pub struct PairScratch {
-    features: [Scratch<u64>; 2],
-    weights: [Scratch<u32>; 2],
-    sketches: [Scratch<u32>; 2],
-}
-
 impl PageSets {
     /// No pages yet; files go to `directory` when memory outgrows `limit_bytes`. A page has
     /// `sketch_words` words of sketch, and weights if `is_weighted`.
@@ -93,10 +86,10 @@ impl PageSets {
             pages: Vec::new(),
             sorted: Vec::new(),
             starts: vec![0],
-            features: Spill::new(directory.join("page-features"), features),
-            weights: Spill::new(directory.join("page-weights"), weights),
+            features: Column::new(directory.join("page-features"), features),
+            weights: Column::new(directory.join("page-weights"), weights),
             is_weighted,
-            sketches: Spill::new(directory.join("page-sketches"), sketches),
+            sketches: Column::new(directory.join("page-sketches"), sketches),
             sketch_words,
         }
     }
@@ -218,61 +211,36 @@ impl PageSets {
 
     /// The features of a page.
     ///
-    /// # Errors
-    /// When a temporary file cannot be read.
-    pub fn features<'a>(&'a self, page: PageId, scratch: &'a mut Scratch<u64>) -> Result<&'a [u64]> {
-        let at = self.place(page);
-        self.features.read(self.starts[at]..self.starts[at + 1], scratch)
+    /// # Panics
+    /// If it was not pushed, as all that follow.
+    #[must_use]
+    pub fn features(&self, page: PageId) -> &[u64] {
+        &self.features.values()[self.range(self.place(page))]
     }
 
     /// The features of a page and their weights, of which there are none if each weighs 1.
-    ///
-    /// # Errors
-    /// When a temporary file cannot be read.
-    pub fn weighted_features<'a>(
-        &'a self,
-        page: PageId,
-        scratch: &'a mut PairScratch,
-    ) -> Result<(&'a [u64], &'a [u32])> {
-        let at = self.place(page);
-        let range = self.starts[at]..self.starts[at + 1];
-        let features = self.features.read(range.clone(), &mut scratch.features[0])?;
-        let weights = if self.is_weighted { self.weights.read(range, &mut scratch.weights[0])? } else { &[] };
-        Ok((features, weights))
+    #[must_use]
+    pub fn weighted_features(&self, page: PageId) -> (&[u64], &[u32]) {
+        let range = self.range(self.place(page));
+        (&self.features.values()[range.clone()], if self.is_weighted { &self.weights.values()[range] } else { &[] })
     }
 
-    /// What two pages are compared by.
-    ///
-    /// # Errors
-    /// When a temporary file cannot be read.
-    ///
-    /// # Panics
-    /// If one of them was not pushed.
-    pub fn pair<'a>(
-        &'a self,
-        left: PageId,
-        right: PageId,
-        scratch: &'a mut PairScratch,
-    ) -> Result<(PageSketch<'a>, PageSketch<'a>)> {
-        let PairScratch { features: [f0, f1], weights: [w0, w1], sketches: [s0, s1] } = scratch;
-        Ok((self.page(left, f0, w0, s0)?, self.page(right, f1, w1, s1)?))
+    /// What a page is compared by.
+    #[must_use]
+    pub fn page(&self, page: PageId) -> PageSketch<'_> {
+        let at = self.place(page);
+        let range = self.range(at);
+        PageSketch {
+            features: &self.features.values()[range.clone()],
+            weights: if self.is_weighted { &self.weights.values()[range] } else { &[] },
+            sketch: &self.sketches.values()[at * self.sketch_words..(at + 1) * self.sketch_words],
+        }
     }
 
-    fn page<'a>(
-        &'a self,
-        page: PageId,
-        features: &'a mut Scratch<u64>,
-        weights: &'a mut Scratch<u32>,
-        sketch: &'a mut Scratch<u32>,
-    ) -> Result<PageSketch<'a>> {
-        let at = self.place(page);
-        let range = self.starts[at]..self.starts[at + 1];
-        let words = self.sketch_words as u64;
-        Ok(PageSketch {
-            features: self.features.read(range.clone(), features)?,
-            weights: if self.is_weighted { self.weights.read(range, weights)? } else { &[] },
-            sketch: self.sketches.read(at as u64 * words..(at as u64 + 1) * words, sketch)?,
-        })
+    /// Where the features of a page are that is in this place.
+    fn range(&self, at: usize) -> Range<usize> {
+        let index = |start: u64| usize::try_from(start).expect("what is mapped has an address");
+        index(self.starts[at])..index(self.starts[at + 1])
     }
 
     /// Where a page is.

@@ -15,8 +15,8 @@ use crate::candidate::band_join::CrowdedBucket;
 use crate::error::Result;
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
-use crate::sketch::page_sets::{PageSets, PairScratch};
-use crate::spill::{LongList, Scratch};
+use crate::sketch::page_sets::PageSets;
+use crate::spill::LongList;
 use crate::text::term::TokenHasher;
 use crate::verify;
 
@@ -70,18 +70,16 @@ pub fn compare(
     plan: &Plan,
     rank: &(dyn Fn(PageId) -> u32 + Sync),
     is_wanted: &(dyn Fn(PageId, PageId) -> bool + Sync),
-    scratch: &mut PairScratch,
     emit: &mut dyn FnMut(CrowdPairs) -> Result<()>,
 ) -> Result<CappedBucket> {
     let mut members = bucket.members.clone();
     members.sort_unstable_by_key(|&page| rank(page));
     let mut led: HashMap<u64, Vec<u32>, BuildHasherDefault<TokenHasher>> = HashMap::default();
-    let mut features = Scratch::default();
     let mut leaders: Vec<u32> = Vec::new();
     let mut is_leader = vec![false; members.len()];
     let (mut found, mut compared) = (CrowdPairs::default(), 0);
     for (place, &member) in (0..).zip(&members) {
-        let own = sets.features(member, &mut features)?;
+        let own = sets.features(member);
         let mut near_miss: Option<ScoredPair> = None;
         leaders.clear();
         for &feature in looked_at(own) {
@@ -103,7 +101,7 @@ pub fn compare(
             if !plan.can_be_close(sets.feature_count_of(leader), own.len() as u64) {
                 continue;
             }
-            let (pair, verdict) = verify::compare(sets, leader, member, plan, scratch)?;
+            let (pair, verdict) = verify::compare(sets, leader, member, plan);
             match verdict {
                 Verdict::Accepted => found.accepted.push(pair),
                 Verdict::NearMiss => {
@@ -187,8 +185,7 @@ mod tests {
             pairs.extend(found.accepted);
             Ok(())
         };
-        let capped =
-            compare(bucket, sets, &plan(), rank, &|_, _| true, &mut PairScratch::default(), &mut emit).unwrap();
+        let capped = compare(bucket, sets, &plan(), rank, &|_, _| true, &mut emit).unwrap();
         (capped, pairs)
     }
 

@@ -16,7 +16,7 @@ use crate::error::Result;
 use crate::observe::{Observer, check_cancelled};
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
-use crate::sketch::page_sets::{PageSets, PairScratch};
+use crate::sketch::page_sets::PageSets;
 use crate::spill::LongList;
 use leaders::{CappedBucket, CrowdPairs};
 use score::score;
@@ -41,20 +41,11 @@ pub struct Verified {
 
 /// Compares two pages exactly.
 ///
-/// # Errors
-/// When features that were spilled to disk cannot be read back.
-///
 /// # Panics
 /// If `sets` has not both pages.
-pub fn compare(
-    sets: &PageSets,
-    left: PageId,
-    right: PageId,
-    plan: &Plan,
-    scratch: &mut PairScratch,
-) -> Result<(ScoredPair, Verdict)> {
+pub fn compare(sets: &PageSets, left: PageId, right: PageId, plan: &Plan) -> (ScoredPair, Verdict) {
     let (left, right) = (left.min(right), left.max(right));
-    let (left_page, right_page) = sets.pair(left, right, scratch)?;
+    let (left_page, right_page) = (sets.page(left), sets.page(right));
     let scored = score(plan, left_page, right_page);
     let pair = ScoredPair {
         left,
@@ -68,7 +59,7 @@ pub fn compare(
         same_site: scored.same_site,
         is_short: scored.is_short,
     };
-    Ok((pair, scored.verdict))
+    (pair, scored.verdict)
 }
 
 /// Compares all candidates; what is found goes into `list`, which is empty, and into one like it. `rank` orders the members of
@@ -89,14 +80,14 @@ pub fn verify(
     for some in candidates.pairs.chunks(PAIRS_AT_A_TIME) {
         let scored: Vec<Vec<(ScoredPair, Verdict)>> = some
             .par_chunks(PAIRS_PER_TASK)
-            .map_init(PairScratch::default, |scratch, pairs| {
+            .map(|pairs| {
                 check_cancelled(observer)?;
                 let mut found = Vec::new();
                 for &(left, right) in pairs {
                     if !plan.can_be_close(sets.feature_count_of(left), sets.feature_count_of(right)) {
                         continue;
                     }
-                    let (pair, verdict) = compare(sets, left, right, plan, scratch)?;
+                    let (pair, verdict) = compare(sets, left, right, plan);
                     if verdict != Verdict::Rejected {
                         found.push((pair, verdict));
                     }
@@ -115,13 +106,13 @@ pub fn verify(
     let crowds: Vec<CappedBucket> = candidates
         .crowded
         .par_iter()
-        .map_init(PairScratch::default, |scratch, bucket| {
+        .map(|bucket| {
             check_cancelled(observer)?;
             let mut emit = |found: CrowdPairs| {
                 in_crowds.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&found.accepted)?;
                 closest.lock().unwrap_or_else(PoisonError::into_inner).extend_from_slice(&found.near_misses)
             };
-            leaders::compare(bucket, sets, plan, rank, is_wanted, scratch, &mut emit)
+            leaders::compare(bucket, sets, plan, rank, is_wanted, &mut emit)
         })
         .collect::<Result<_>>()?;
     for crowd in crowds {

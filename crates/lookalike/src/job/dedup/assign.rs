@@ -14,7 +14,7 @@ use crate::page::{Kind, PageId, PageVec, ScoredPair};
 use crate::page_table::PageTable;
 use crate::plan::Verdict;
 use crate::read::Corpus;
-use crate::sketch::page_sets::{PageSets, PairScratch};
+use crate::sketch::page_sets::PageSets;
 use crate::verify::leaders::MOST_COMPARED;
 use crate::verify::{self, Verified};
 
@@ -68,7 +68,6 @@ impl Run<'_> {
         let mut is_in_crowd = PageVec::filled(pages, false);
         candidates.crowded.iter().flat_map(|crowd| &crowd.members).for_each(|&page| is_in_crowd[page] = true);
         let mut tried: BTreeSet<(PageId, PageId)> = BTreeSet::new();
-        let mut scratch = PairScratch::default();
         for _ in 0..ROUNDS {
             let direction = Direction::of(self.plan, None);
             let (chosen, neighbours) =
@@ -76,7 +75,7 @@ impl Run<'_> {
             let mut found = Vec::new();
             behind_dropped(order, &chosen, &neighbours, &|page| is_in_crowd[page], |page, kept| {
                 if is_wanted(page, kept) && tried.insert((page.min(kept), page.max(kept))) {
-                    let (pair, verdict) = verify::compare(page_sets, page, kept, self.plan, &mut scratch)?;
+                    let (pair, verdict) = verify::compare(page_sets, page, kept, self.plan);
                     verified.compared += 1;
                     found.extend((verdict == Verdict::Accepted).then_some(pair));
                 }
@@ -152,11 +151,10 @@ impl Run<'_> {
         needed.sort_unstable();
         needed.dedup();
         let page_sets = self.page_sets(reading, pages, &needed, self.plan)?;
-        let mut scratch = PairScratch::default();
         let link = |&(page, kept): &(PageId, PageId)| {
             let pair = match known(page, kept) {
                 Some(pair) => pair,
-                None => verify::compare(&page_sets, page, kept, self.plan, &mut scratch)?.0,
+                None => verify::compare(&page_sets, page, kept, self.plan).0,
             };
             Ok(direction.any_link(&pair, page))
         };

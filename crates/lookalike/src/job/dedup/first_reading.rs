@@ -194,6 +194,7 @@ impl Run<'_> {
                         let is_turn = unit == turn.unit && !turn.is_holding;
                         match batch {
                             ReadBatch::Held(entry, samples) => {
+                                self.start_learning()?;
                                 learn(samples)?;
                                 if !checkpoints.start_writing() {
                                     // The batches before this one are not in the file.
@@ -259,7 +260,10 @@ pub(super) struct Turn<'u> {
 impl Turn<'_> {
     /// Adds a batch, unless it has to wait, as all behind it then have to.
     fn take(&mut self, batch: SketchedBatch, table: &mut Assembler<'_>) -> Result<()> {
-        self.is_holding |= !batch.held.is_empty();
+        if !batch.held.is_empty() {
+            table.run.start_learning()?;
+            self.is_holding = true;
+        }
         if self.is_holding {
             return Ok(());
         }

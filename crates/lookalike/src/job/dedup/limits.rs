@@ -1,5 +1,7 @@
 //! What a run may use, and what it must have.
 
+use std::sync::atomic::Ordering;
+
 use crate::config::Keep;
 use crate::error::{Error, Result};
 use crate::job::dedup::Run;
@@ -10,6 +12,9 @@ use crate::spill::LongList;
 
 /// Memory that is not for pages: code, buffers of readers and writers, the report.
 pub(crate) const BASE_BYTES: u64 = 96 << 20;
+
+/// Memory in which frames are learnt, once there is a page of HTML: the blocks of one group of pages at a time.
+pub(crate) const LEARNING_BYTES: u64 = 64 << 20;
 
 /// Memory that an index of features takes for each of them where pages are matched one by one: a hash table of lists.
 pub(crate) const INDEX_BYTES_PER_FEATURE: u64 = 120;
@@ -52,7 +57,8 @@ impl Run<'_> {
     /// Memory that is needed whatever the number of pages.
     fn base_bytes(&self) -> u64 {
         let finds_by_features = self.plan.keeps_features() && !self.config.pairs.exact_only;
-        BASE_BYTES + if finds_by_features { LEAST_INDEX_BYTES } else { 0 }
+        let learning = if self.learns.load(Ordering::Relaxed) { LEARNING_BYTES } else { 0 };
+        BASE_BYTES + learning + if finds_by_features { LEAST_INDEX_BYTES } else { 0 }
     }
 
     /// Memory for the features of all pages, where candidates are found by them, once there are so many pages.
@@ -67,10 +73,15 @@ impl Run<'_> {
 
     /// Memory for finding pages by features, beside these features and what there is of each page.
     pub(super) fn index_bytes(&self, pages: u64, features: usize) -> usize {
-        let used = BASE_BYTES + pages * BYTES_PER_PAGE + features as u64;
+        let used = self.base_bytes() - LEAST_INDEX_BYTES + pages * BYTES_PER_PAGE + features as u64;
         let free = self.options.memory_limit().saturating_sub(used);
         // A growing array of features or strings took more than it has now.
         usize::try_from((free / 2).clamp(LEAST_INDEX_BYTES, MOST_INDEX_BYTES)).unwrap_or(usize::MAX)
+    }
+
+    /// From the first page of HTML on, frames are learnt: stops the run if there is not enough memory for that.
+    pub(super) fn start_learning(&self) -> Result<()> {
+        if self.learns.swap(true, Ordering::Relaxed) { Ok(()) } else { self.check_floor(0) }
     }
 
     /// Stops the run when there are more pages than the memory can hold.

@@ -18,7 +18,7 @@ use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::plan::{BitSearch, MatchingOrder, Search, Within};
 use crate::read::Corpus;
 use crate::size::format_bytes;
-use crate::sketch::page_sets::{PageSets, PairScratch};
+use crate::sketch::page_sets::PageSets;
 use crate::sketcher::{NO_KEY, NO_LANGUAGE};
 use crate::spill::{AllItems, LongList, Scratch};
 use crate::verify::{self, Verified};
@@ -297,7 +297,6 @@ impl Run<'_> {
             prefix_filter: *prefix_filter,
             seeds: members.iter().filter(|&&page| !pages.is_input(searched.sets.best[page])).count(),
         };
-        let mut scratch = PairScratch::default();
         let mut compared = 0;
         let (pairs, collisions) = match_in_order(sets, &members, plan, |left, right| {
             if !filter.is_wanted(left, right) {
@@ -307,7 +306,7 @@ impl Run<'_> {
             if compared % PAIRS_BETWEEN_CHECKS == 0 {
                 check_cancelled(self.observer)?;
             }
-            verify::compare(sets, left, right, self.plan, &mut scratch).map(Some)
+            Ok(Some(verify::compare(sets, left, right, self.plan)))
         })?;
         let verified = Verified { pairs: pairs.into(), near_misses: LongList::default(), compared, capped: Vec::new() };
         Ok((verified, size_filter.then_some(collisions)))

@@ -12,7 +12,6 @@ use crate::job::dedup::held_pages::HeldPages;
 use crate::page::{PageId, PageOrigin};
 use crate::page_table::PageTable;
 use crate::read::Corpus;
-use crate::sketch::page_sets::PairScratch;
 use crate::spill::LongList;
 use crate::text::Scope;
 use crate::verify::{self, Verified};
@@ -80,9 +79,8 @@ impl Run<'_> {
             let at = page_of.binary_search_by_key(&text, |row| row.0);
             at.map(|at| page_of[at].1).map_err(|_| Error::internal("a text that is compared belongs to no page"))
         };
-        let mut scratch = PairScratch::default();
         for ((left, right), similarity) in similarities.iter_mut() {
-            *similarity = verify::compare(&sets, page(*left)?, page(*right)?, &plan, &mut scratch)?.0.similarity;
+            *similarity = verify::compare(&sets, page(*left)?, page(*right)?, &plan).0.similarity;
         }
         let found = |left: PageId, right: PageId| {
             let at = similarities.binary_search_by_key(&texts(left, right), |row| row.0);
