@@ -15,10 +15,10 @@ const FIXED_BYTES: u64 = 96 << 20;
 const LEARNING_BYTES: u64 = 64 << 20;
 const BYTES_PER_PAGE: u64 = 80;
 
-/// Runs a job; the most anonymous memory that it was seen with.
+/// Runs a job, on one thread, as each has batches of its own; the most anonymous memory that it was seen with.
 fn peak_of(input: &Path, output: &Path, memory: u64, extra: &[&str]) -> u64 {
     let mut command = lookalike();
-    command.arg("dedup").arg(input).arg("--output").arg(output).args(["--threads", "2", "--no-kept", "--quiet"]);
+    command.arg("dedup").arg(input).arg("--output").arg(output).args(["--threads", "1", "--no-kept", "--quiet"]);
     command.args(["--memory", &memory.to_string()]).args(extra);
     let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
