@@ -1,6 +1,6 @@
 """The same job with rensa: read a JSON-lines file, find documents that have a near-duplicate.
 
-Usage: peers.py PEER CORPUS COUNT_FILE
+Usage: peers.py PEER CORPUS FOUND_FILE
 
 Document by document: with rensa's calls for many documents at once, the whole took more CPU time.
 """
@@ -23,20 +23,20 @@ def word_ngrams(text, n=5):
 
 def find(lines, features):
     index = RMinHashLSH(threshold=0.7, num_perm=128, num_bands=32)
-    matched = 0
+    matched = []
     for number, line in enumerate(lines):
         sketch = RMinHash(num_perm=128, seed=42)
         sketch.update(list(features(json.loads(line)["text"])))
         if index.query(sketch):
-            matched += 1
+            matched.append(number)
         index.insert(number, sketch)
     return matched
 
 
 FEATURES = {"rensa": word_ngrams, "rensa-words": words}
 
-peer, corpus, count_file = sys.argv[1:]
+peer, corpus, found_file = sys.argv[1:]
 with open(corpus, encoding="utf-8") as lines:
     matched = find(lines, FEATURES[peer])
-with open(count_file, "w") as out:
-    out.write(str(matched))
+with open(found_file, "w") as out:
+    out.write("\n".join(map(str, matched)))

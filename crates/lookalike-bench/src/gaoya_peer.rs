@@ -27,8 +27,8 @@ struct Document {
     text: String,
 }
 
-/// Reads the corpus and counts the documents that have an earlier near-duplicate.
-pub(crate) fn run(corpus: &Path, count_file: &Path) -> Result<()> {
+/// Reads the corpus and lists the documents that have an earlier near-duplicate.
+pub(crate) fn run(corpus: &Path, found_file: &Path) -> Result<()> {
     let hasher = MinHasher32::new(BANDS * HASHES_PER_BAND);
     let signature = |line: &String| -> Result<Vec<u32>> {
         let text = serde_json::from_str::<Document>(line)?.text.to_lowercase();
@@ -37,18 +37,20 @@ pub(crate) fn run(corpus: &Path, count_file: &Path) -> Result<()> {
     };
     let mut index = MinHashIndex::<u32, u32, SmallVecContainer<u32, 2>>::new_index(BANDS, HASHES_PER_BAND, THRESHOLD);
     let mut lines = BufReader::new(File::open(corpus).with_context(|| corpus.display().to_string())?).lines();
-    let (mut number, mut matched) = (0, 0);
+    let (mut number, mut matched) = (0, Vec::new());
     loop {
         let batch = lines.by_ref().take(BATCH).collect::<Result<Vec<String>, _>>()?;
         if batch.is_empty() {
             break;
         }
         for signature in batch.par_iter().map(signature).collect::<Result<Vec<_>>>()? {
-            matched += u32::from(!index.query(&signature).is_empty());
+            if !index.query(&signature).is_empty() {
+                matched.push(number.to_string());
+            }
             index.insert(number, signature);
             number += 1;
         }
     }
-    fs::write(count_file, matched.to_string())?;
+    fs::write(found_file, matched.join("\n"))?;
     Ok(())
 }

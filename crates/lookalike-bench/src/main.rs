@@ -60,6 +60,9 @@ enum Command {
         /// Leave the peers out
         #[arg(long)]
         alone: bool,
+        /// Draw the speeds into this SVG file
+        #[arg(long)]
+        plot: Option<PathBuf>,
     },
     /// Where the CPU time of the main job goes, beside floors that are measured in the same run
     Budget {
@@ -75,8 +78,8 @@ enum Command {
     PeersGaoya {
         /// The generated file
         corpus: PathBuf,
-        /// Where the number of documents with a match goes
-        count: PathBuf,
+        /// Where the numbers of the documents with a match go
+        found: PathBuf,
     },
     /// Reading archives and taking text out of pages, against FastWARC and Resiliparse
     Crawl {
@@ -231,9 +234,9 @@ fn main() -> Result<()> {
         Command::Service(arguments) => service::run(&arguments),
         Command::ServiceParser { method, directory } => service::parser(directory, method),
         Command::Sketching => Ok(sketching::run()?),
-        Command::Peers { documents, work, alone } => peers::run(documents, &work, alone),
+        Command::Peers { documents, work, alone, plot } => peers::run(documents, &work, alone, plot.as_deref()),
         Command::Budget { documents, work } => budget::run(documents, &work),
-        Command::PeersGaoya { corpus, count } => gaoya_peer::run(&corpus, &count),
+        Command::PeersGaoya { corpus, found } => gaoya_peer::run(&corpus, &found),
     }
 }
 
