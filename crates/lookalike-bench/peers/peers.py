@@ -1,6 +1,6 @@
 """The same job with rensa: read a JSON-lines file, find documents that have a near-duplicate.
 
-Usage: peers.py PEER CORPUS FOUND_FILE
+Usage: peers.py PEER CORPUS FOUND_FILE [WORK]
 
 Document by document: with rensa's calls for many documents at once, the whole took more CPU time.
 """
@@ -35,7 +35,7 @@ def find(lines, features):
 
 FEATURES = {"rensa": word_ngrams, "rensa-words": words}
 
-peer, corpus, found_file = sys.argv[1:]
+peer, corpus, found_file = sys.argv[1:4]
 with open(corpus, encoding="utf-8") as lines:
     matched = find(lines, FEATURES[peer])
 with open(found_file, "w") as out:
