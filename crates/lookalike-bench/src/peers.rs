@@ -303,11 +303,11 @@ fn draw(rows: &[(Row, f64, f64, bool)]) -> String {
         let what = if row.name.contains("sets of words") { " (words)" } else { "" };
         let colour = if number == 0 { "#2f7d5b" } else { "#8a94a6" };
         let (middle, end) = (y + BAR * 7 / 10, LEFT as f64 + length(speed));
-        let _ = write!(
+        let _ = writeln!(
             bars,
             "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\">{name}{what}</text>\
              <rect x=\"{LEFT}\" y=\"{y}\" width=\"{:.0}\" height=\"{BAR}\" rx=\"2\" fill=\"{colour}\"/>\
-             <text x=\"{:.0}\" y=\"{middle}\">{speed:.1} MB/s · recall {recall:.3} · precision {precision:.3}</text>\n",
+             <text x=\"{:.0}\" y=\"{middle}\">{speed:.1} MB/s · recall {recall:.3} · precision {precision:.3}</text>",
             LEFT - 8,
             length(speed),
             end + 8.0,
