@@ -18,13 +18,18 @@ const MOST_WRITES: usize = 6;
 const SYSTEM: [&str; 2] = ["\"/sys/", "\"/proc/"];
 
 /// The `count`th time that a thread makes a system call.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 struct Moment {
     call: String,
     count: usize,
-    /// What is said of it where a test fails.
-    #[allow(dead_code)]
     line: String,
+}
+
+/// What is said of it where a test fails.
+impl std::fmt::Debug for Moment {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "killed at {} number {}: {}", self.call, self.count, self.line)
+    }
 }
 
 /// A run, with one thread for each kind of work: what a thread does comes in the same order every time.
