@@ -8,6 +8,7 @@ use crate::job::dedup::Run;
 use crate::page::PageId;
 use crate::page_table::{BYTES_PER_PAGE, PageTable};
 use crate::report::summary::UnreadRanks;
+use crate::size::format_bytes;
 use crate::spill::LongList;
 
 /// Memory that is not for pages: code, buffers of readers and writers, the report.
@@ -81,7 +82,14 @@ impl Run<'_> {
 
     /// From the first page of HTML on, frames are learnt: stops the run if there is not enough memory for that.
     pub(super) fn start_learning(&self) -> Result<()> {
-        if self.learns.swap(true, Ordering::Relaxed) { Ok(()) } else { self.check_floor(0) }
+        if self.learns.swap(true, Ordering::Relaxed) || self.base_bytes() <= self.options.memory_limit() {
+            return Ok(());
+        }
+        let needed = format_bytes(self.base_bytes());
+        let expected = format!(
+            "is too little: with pages of HTML, a run needs at least {needed} and {BYTES_PER_PAGE} bytes per page"
+        );
+        Err(Error::invalid("memory", format_bytes(self.options.memory_limit()), expected))
     }
 
     /// Stops the run when there are more pages than the memory can hold.
