@@ -130,6 +130,11 @@ impl Service {
         tokio::task::block_in_place(work)
     }
 
+    /// Whether half of the cores or more work on requests for which somebody waits.
+    fn is_busy_with_single_requests(&self) -> bool {
+        self.requests.used() * 2 >= cores()
+    }
+
     fn collections(&self) -> Result<&Arc<Collections>, Problem> {
         self.collections
             .get()

@@ -50,6 +50,8 @@ const CROWDED: u64 = 4096;
 const PAUSE: Duration = Duration::from_millis(5);
 /// How long a batch works on its pages before other batches have their turn.
 const SLICE: Duration = Duration::from_micros(200);
+/// How long it rests after that while the cores are busy with single requests, which somebody waits for.
+const REST: Duration = Duration::from_millis(1);
 
 /// A problem with one page of a batch
 #[derive(Serialize, ToSchema)]
@@ -222,7 +224,11 @@ async fn read_items(
     for number in 0.. {
         if turn.elapsed() >= SLICE {
             // Pages that are there already would keep a thread busy for milliseconds.
-            tokio::task::yield_now().await;
+            if batch.service.is_busy_with_single_requests() {
+                tokio::time::sleep(REST).await;
+            } else {
+                tokio::task::yield_now().await;
+            }
             turn = Instant::now();
         }
         let next = tokio::time::timeout(batch.time_left(), items.next()).await.unwrap_or_else(|_| Err(batch.over()));
