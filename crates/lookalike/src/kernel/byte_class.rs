@@ -17,13 +17,6 @@ pub struct ByteClasses {
     pub wide: u64,
 }
 
-/// Classifies on the widest vector unit of this machine.
-#[inline]
-#[must_use]
-pub fn byte_classes(bytes: &[u8; LANES]) -> ByteClasses {
-    byte_classes_on(VectorUnit::widest(), bytes)
-}
-
 /// Classifies on the given unit.
 #[inline]
 #[must_use]
@@ -55,7 +48,8 @@ pub fn byte_classes_scalar(bytes: &[u8; LANES]) -> ByteClasses {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx512bw")]
-fn avx512(bytes: &[u8; LANES]) -> ByteClasses {
+#[inline]
+pub(super) fn avx512(bytes: &[u8; LANES]) -> ByteClasses {
     use std::arch::x86_64::{
         _mm512_cmplt_epu8_mask, _mm512_loadu_si512, _mm512_movepi8_mask, _mm512_or_si512, _mm512_set1_epi8,
         _mm512_sub_epi8,
@@ -70,7 +64,8 @@ fn avx512(bytes: &[u8; LANES]) -> ByteClasses {
 
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
-fn avx2(bytes: &[u8; LANES]) -> ByteClasses {
+#[inline]
+pub(super) fn avx2(bytes: &[u8; LANES]) -> ByteClasses {
     use std::arch::x86_64::{
         _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_min_epu8, _mm256_movemask_epi8, _mm256_or_si256,
         _mm256_set1_epi8, _mm256_sub_epi8,

@@ -8,6 +8,7 @@
     allow(dead_code, unused_imports, unused_macros, clippy::match_single_binding)
 )]
 
+mod ascii_words;
 mod byte_class;
 mod hamming;
 mod majority;
@@ -15,7 +16,8 @@ mod map;
 mod min_values;
 mod vector_unit;
 
-pub use byte_class::{ByteClasses, LANES, byte_classes, byte_classes_on, byte_classes_scalar};
+pub use ascii_words::{WordSink, ascii_words, ascii_words_on};
+pub use byte_class::{ByteClasses, LANES, byte_classes_on, byte_classes_scalar};
 pub use hamming::{
     Packed, WIDEST_PACKED, near_packed, near_packed_on, near_packed_scalar, near_pairs, near_pairs_on,
     near_pairs_scalar, word_at,

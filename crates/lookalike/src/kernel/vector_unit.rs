@@ -13,7 +13,7 @@ pub(super) enum Level {
     Avx512Popcnt,
     /// `avx512f`, `avx512bw` and all of [`Level::Avx2`]: x86 servers since 2017.
     Avx512,
-    /// `avx2` and `popcnt`.
+    /// `avx2`, `bmi1`, `bmi2` and `popcnt`: x86 since 2013.
     Avx2,
     /// `popcnt`; kernels that do not count bits treat it as [`Level::Portable`].
     Popcnt,
@@ -69,7 +69,7 @@ impl fmt::Display for VectorUnit {
 #[cfg(target_arch = "x86_64")]
 fn is_available(level: Level) -> bool {
     use std::arch::is_x86_feature_detected as has;
-    let avx2 = has!("avx2") && has!("popcnt");
+    let avx2 = has!("avx2") && has!("popcnt") && has!("bmi1") && has!("bmi2");
     let avx512 = avx2 && has!("avx512f") && has!("avx512bw");
     match level {
         Level::Avx512Popcnt => avx512 && has!("avx512vbmi") && has!("avx512vpopcntdq"),

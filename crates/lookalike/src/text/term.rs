@@ -6,6 +6,7 @@
 //! need of them is that different terms collide with probability about 2^-64, which holds here too.
 
 use std::hash::Hasher;
+use std::hint::select_unpredictable;
 
 use crate::page::Token;
 
@@ -26,18 +27,18 @@ pub fn term_token(term: &[u8]) -> Token {
 /// The fingerprint of the ASCII letters and digits in `text[start..end]`, case folded.
 ///
 /// The bytes behind `end` may be read, never used: it saves copying short words.
-#[inline]
+#[inline(always)]
 pub(crate) fn ascii_token(text: &[u8], start: usize, end: usize) -> Token {
     hash::<true>(text, start, end)
 }
 
 /// The fingerprint of the term in `text[start..end]`, which is already folded or is not to be; else as [`ascii_token`].
-#[inline]
+#[inline(always)]
 pub(crate) fn folded_token(text: &[u8], start: usize, end: usize) -> Token {
     hash::<false>(text, start, end)
 }
 
-#[inline]
+#[inline(always)]
 fn hash<const FOLD_CASE: bool>(text: &[u8], start: usize, end: usize) -> Token {
     // Most words are short and do not stand at the very end of the text: no loop, no copy, and no branch on whether they are
     // longer than eight bytes, which nobody can foresee.
@@ -46,7 +47,7 @@ fn hash<const FOLD_CASE: bool>(text: &[u8], start: usize, end: usize) -> Token {
         let (low, high) = if FOLD_CASE { (low | FOLD, high | FOLD) } else { (low, high) };
         let first = folded_multiply(word.initial ^ (low & word.low), WORD_MULTIPLIER);
         let second = folded_multiply(first ^ (high & word.high), WORD_MULTIPLIER);
-        return finish(if end - start <= WORD_BYTES { first } else { second });
+        return finish(select_unpredictable(end - start <= WORD_BYTES, first, second));
     }
     hash_any::<FOLD_CASE>(text, start, end)
 }
@@ -84,6 +85,7 @@ const fn initial(length: usize) -> u64 {
     START ^ (length as u64).wrapping_mul(LENGTH_MULTIPLIER)
 }
 
+#[cold]
 fn hash_any<const FOLD_CASE: bool>(text: &[u8], start: usize, end: usize) -> Token {
     let mut state = initial(end - start);
     let mut at = start;

@@ -5,7 +5,7 @@
 //! Fast on ASCII: 64 bytes are classified at once and nothing is copied; everything else goes through
 //! `normalize`. Henzinger 2006, §2.
 
-use crate::kernel::{LANES, byte_classes};
+use crate::kernel::{LANES, WordSink, ascii_words};
 use crate::page::Token;
 use crate::text::normalize::Normalizer;
 use crate::text::term::{ascii_token, folded_token, term_token};
@@ -43,7 +43,7 @@ pub trait TermSink {
 
 /// Tokens: the terms' fingerprints.
 impl TermSink for Vec<Token> {
-    #[inline]
+    #[inline(always)]
     fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
         self.push(if keep_case { folded_token(text, start, end) } else { ascii_token(text, start, end) });
     }
@@ -65,8 +65,19 @@ pub struct TokensAt<'a> {
     pub counts: &'a mut Vec<usize>,
 }
 
+impl TokensAt<'_> {
+    /// Notes how many tokens stand before the places up to `end`.
+    #[inline(never)]
+    fn pass_places(&mut self, end: usize) {
+        while let Some((_, rest)) = self.places.split_first().filter(|(place, _)| **place <= end) {
+            self.counts.push(self.tokens.len());
+            self.places = rest;
+        }
+    }
+}
+
 impl TermSink for TokensAt<'_> {
-    #[inline]
+    #[inline(always)]
     fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
         self.run(start);
         self.tokens.ascii(text, start, end, keep_case);
@@ -76,13 +87,10 @@ impl TermSink for TokensAt<'_> {
         self.tokens.term(term);
     }
 
-    #[inline]
+    #[inline(always)]
     fn run(&mut self, start: usize) {
-        while let Some((&place, rest)) = self.places.split_first()
-            && place <= self.base + start
-        {
-            self.counts.push(self.tokens.len());
-            self.places = rest;
+        if self.places.first().is_some_and(|&place| place <= self.base + start) {
+            self.pass_places(self.base + start);
         }
     }
 }
@@ -125,7 +133,7 @@ impl Words {
 const WORD_ROOM: usize = 16;
 
 impl TermSink for Words {
-    #[inline]
+    #[inline(always)]
     fn ascii(&mut self, text: &[u8], start: usize, end: usize, keep_case: bool) {
         let from = self.text.len();
         // Nearly every word is copied with what follows it, which is one load and one store.
@@ -172,6 +180,20 @@ pub fn fold_words(text: &str) -> String {
     line
 }
 
+/// Words of ASCII letters and digits are terms.
+struct AsciiTerms<'a, S> {
+    text: &'a [u8],
+    keep_case: bool,
+    terms: &'a mut S,
+}
+
+impl<S: TermSink> WordSink for AsciiTerms<'_, S> {
+    #[inline(always)]
+    fn word(&mut self, start: usize, end: usize) {
+        self.terms.ascii(self.text, start, end, self.keep_case);
+    }
+}
+
 /// Turns text into terms; reusable, one per thread.
 pub struct Tokenizer {
     keep_case: bool,
@@ -190,35 +212,14 @@ impl Tokenizer {
         let bytes = text.as_bytes();
         // `at` is never inside a term, except of one that starts there.
         let mut at = 0;
-        while let Some(block) = bytes.get(at..at + LANES).and_then(|block| block.try_into().ok()) {
-            let classes = byte_classes(block);
-            at = if classes.wide != 0 {
-                self.tokenize_bytes(text, at, at + LANES, terms)
-            } else {
-                match self.ascii_block(bytes, at, classes.word, terms) {
-                    // A word that is longer than the block.
-                    next if next == at => self.tokenize_bytes(text, at, at + 1, terms),
-                    next => next,
-                }
-            };
+        loop {
+            at = ascii_words(bytes, at, &mut AsciiTerms { text: bytes, keep_case: self.keep_case, terms });
+            let Some(block) = bytes.get(at..at + LANES) else { break };
+            // A block with wider characters, or a word that is longer than the block.
+            let until = if block.is_ascii() { at + 1 } else { at + LANES };
+            at = self.tokenize_bytes(text, at, until, terms);
         }
         self.tokenize_bytes(text, at, bytes.len(), terms);
-    }
-
-    /// The words of an ASCII block, as far as they end in it; returns where the next block starts.
-    #[inline]
-    fn ascii_block<S: TermSink>(&self, bytes: &[u8], at: usize, mut word: u64, terms: &mut S) -> usize {
-        while word != 0 {
-            let start = word.trailing_zeros() as usize;
-            let length = (!(word >> start)).trailing_zeros() as usize;
-            let end = start + length;
-            if end >= LANES {
-                return at + start; // it may go on in the next block
-            }
-            terms.ascii(bytes, at + start, at + end, self.keep_case);
-            word &= u64::MAX << end;
-        }
-        at + LANES
     }
 
     /// Byte by byte, every term that starts before `until`; returns where the last one ended, or

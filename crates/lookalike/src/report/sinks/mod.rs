@@ -68,21 +68,22 @@ impl SinkContext<'_> {
     }
 }
 
-/// All outputs, in the order in which they are written. The last one marks a result as complete.
-static SINKS: [&dyn Sink; 13] = [
-    &pages::Pages,
-    &frames::Frames,
-    &pairs::ACCEPTED,
-    &pairs::NEAR_MISSES,
-    &clusters::Clusters,
-    &against::Against,
-    &captures::Captures,
-    &kept::Kept,
-    &removed::Removed,
-    &annotated::Annotated,
-    &card::Card,
-    &page::ReportPage,
-    &summary::SummaryFile,
+/// All outputs, in three lists: those that are made from findings alone, those that copy records of the input, and those
+/// that come last. The first two lists are written at the same time, each in its order.
+static SINKS: [&[&dyn Sink]; 3] = [
+    &[
+        &pages::Pages,
+        &frames::Frames,
+        &pairs::ACCEPTED,
+        &pairs::NEAR_MISSES,
+        &clusters::Clusters,
+        &against::Against,
+        &captures::Captures,
+        &page::ReportPage,
+    ],
+    &[&kept::Kept, &removed::Removed, &annotated::Annotated],
+    // The card says which of the others were written; the summary marks a result as complete.
+    &[&card::Card, &summary::SummaryFile],
 ];
 
 /// Outputs that are not made from findings: the one is written while records are read, the other when the time
@@ -92,7 +93,7 @@ const LOGS: [&str; 2] = [files::SKIPPED, files::RUN];
 /// Everything that a result may consist of, in the order in which it is put into place; the last one makes it
 /// complete.
 pub(crate) fn result_files() -> Vec<&'static str> {
-    LOGS.into_iter().chain(SINKS.iter().flat_map(|sink| sink.files()).copied()).collect()
+    LOGS.into_iter().chain(SINKS.concat().into_iter().flat_map(Sink::files).copied()).collect()
 }
 
 /// Writes all outputs into `directory`.
@@ -100,11 +101,27 @@ pub(super) fn write(findings: &Findings<'_>, directory: &Path, context: &SinkCon
     if context.options.no_kept {
         kept::forget(directory)?;
     }
-    let applying = SINKS.iter().filter(|sink| sink.applies(findings, context.options));
-    { applying }.try_for_each(|sink| {
-        check_cancelled(context.observer)?;
-        sink.write(findings, directory, context)
-    })
+    in_order(
+        |sink| match sink.applies(findings, context.options) {
+            true => sink.write(findings, directory, context),
+            false => Ok(()),
+        },
+        context,
+    )
+}
+
+/// Does something with every output, in the order of the lists.
+fn in_order(write: impl Fn(&dyn Sink) -> Result<()> + Sync, context: &SinkContext<'_>) -> Result<()> {
+    let write_all = |sinks: &[&dyn Sink]| {
+        sinks.iter().try_for_each(|&sink| {
+            check_cancelled(context.observer)?;
+            write(sink)
+        })
+    };
+    let [from_findings, from_input, last] = SINKS;
+    let (made, copied) = rayon::join(|| write_all(from_findings), || write_all(from_input));
+    made.and(copied)?;
+    write_all(last)
 }
 
 /// Writes what depends on clusters into `directory`, and copies everything else from the result in `earlier`.
@@ -115,15 +132,18 @@ pub(super) fn write_again(
     context: &SinkContext<'_>,
 ) -> Result<()> {
     copy(files::SKIPPED, earlier, directory)?;
-    for sink in SINKS {
-        if !sink.depends_on_clusters() {
-            sink.files().iter().try_for_each(|name| copy(name, earlier, directory))?;
-        } else if sink.applies(findings, context.options) {
-            check_cancelled(context.observer)?;
-            sink.write(findings, directory, context)?;
-        }
-    }
-    Ok(())
+    in_order(
+        |sink| {
+            if !sink.depends_on_clusters() {
+                sink.files().iter().try_for_each(|name| copy(name, earlier, directory))
+            } else if sink.applies(findings, context.options) {
+                sink.write(findings, directory, context)
+            } else {
+                Ok(())
+            }
+        },
+        context,
+    )
 }
 
 fn copy(name: &str, from: &Path, to: &Path) -> Result<()> {

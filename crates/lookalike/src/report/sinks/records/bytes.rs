@@ -1,7 +1,7 @@
 //! Records that are stretches of bytes: lines, records of tables, documents.
 
 use std::fs::File;
-use std::io::{self, BufWriter, Read, Seek, SeekFrom, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -9,14 +9,15 @@ use crate::page::{PageId, SourceId};
 use crate::read::compression::Compression;
 use crate::read::{Frame, Source};
 use crate::report::Findings;
+use crate::report::sinks::records::plain_copy::PlainCopy;
 use crate::report::sinks::records::target::{Packing, Target};
 use crate::report::sinks::records::{Place, Selection, plain_file, truncated};
 
 /// A stretch of decompressed bytes, from and up to.
-type Stretch = (u64, u64);
+pub(super) type Stretch = (u64, u64);
 
 /// The end of a stretch that extends to the end of the file.
-const TO_THE_END: u64 = u64::MAX;
+pub(super) const TO_THE_END: u64 = u64::MAX;
 
 /// The longest line end.
 const LINE_END_BYTES: u64 = 2;
@@ -218,31 +219,13 @@ pub(super) fn stretch(findings: &Findings<'_>, page: PageId) -> Result<Stretch> 
 fn copy(source: &Source, target: &Target<'_>, header_bytes: u64, parts: &[Vec<Stretch>]) -> Result<()> {
     if source.compression == Compression::None
         && target.packing.compression == Compression::None
-        && let Some(mut from) = plain_file(source)?
+        && let Some(from) = plain_file(source)?
     {
-        let mut unchecked = BYTES_BETWEEN_CHECKS;
+        let mut copy = PlainCopy::new(source, from, target);
         for (part, stretches) in parts.iter().enumerate() {
             let (mut file, path) = target.create(part)?;
-            for &(start, end) in [(0, header_bytes)].iter().chain(stretches) {
-                from.seek(SeekFrom::Start(start)).map_err(Error::io(&source.path(), "read"))?;
-                let mut left = end - start;
-                while left > 0 {
-                    if unchecked >= BYTES_BETWEEN_CHECKS {
-                        target.check()?;
-                        unchecked = 0;
-                    }
-                    let wanted = left.min(BYTES_BETWEEN_CHECKS);
-                    let copied = io::copy(&mut Read::take(&from, wanted), &mut file);
-                    let copied = copied.map_err(Error::io(&path, "write"))?;
-                    (left, unchecked) = (left - copied, unchecked + copied);
-                    if copied < wanted {
-                        if end == TO_THE_END {
-                            break;
-                        }
-                        return Err(truncated(source));
-                    }
-                }
-            }
+            copy.copy(&[(0, header_bytes)], &mut file, &path)?;
+            copy.copy(stretches, &mut file, &path)?;
         }
         return Ok(());
     }

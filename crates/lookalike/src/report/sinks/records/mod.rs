@@ -9,6 +9,7 @@ mod arrow;
 mod bytes;
 mod convert;
 mod crawl;
+mod plain_copy;
 mod rows;
 mod target;
 mod whole;
