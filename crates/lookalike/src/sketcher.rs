@@ -14,6 +14,7 @@ use crate::feature::multiset::number_copies;
 use crate::feature::shingle::shingles;
 use crate::feature::spot::{Spots, built_in};
 use crate::feature::words::words_and_phrases;
+use crate::kernel::le_bytes;
 use crate::page::{Body, RawPage, SourceId, Token};
 use crate::plan::{ColumnLayout, Features, Measure, Plan};
 use crate::plan::{Weights, Within};
@@ -50,8 +51,6 @@ pub struct Sketcher {
     /// The language of all pages, where that was said.
     language: Option<Lang>,
     spots: HashMap<Option<Lang>, Spots>,
-    /// The last page's tokens.
-    tokens: Vec<Token>,
     /// The last page's features, with repetitions.
     sequence: Vec<u64>,
     features: Vec<u64>,
@@ -127,7 +126,6 @@ impl Sketcher {
             languages: Languages::default(),
             language: plan.language,
             spots: HashMap::new(),
-            tokens: Vec::new(),
             sequence: Vec::new(),
             features: Vec::new(),
             hash_sets: HashSets::default(),
@@ -274,22 +272,25 @@ impl Sketcher {
             Some(Within::Site) => site,
             Some(Within::Language) => language.map_or(NO_LANGUAGE, |language| language as u64 + 1),
         };
-        self.bytes.clear();
-        u64::encode(read.tokens, &mut self.bytes);
         let count = u32::try_from(read.tokens.len()).unwrap_or(u32::MAX);
-        if let Some(text_hash) = read.text_hash.filter(|_| count > 0 && !self.plan.is_long_enough(count)) {
-            // A few words that are left of a page do not say that it is the same page as another.
-            u64::encode(&[text_hash], &mut self.bytes);
-        }
-        if self.within.is_some() {
-            // Copies in different groups are not the same page: they are not even compared.
-            u64::encode(&[self.group], &mut self.bytes);
-            if self.group == 0 {
-                // Without a site a page is compared with none, not even with its copy.
-                u64::encode(&[about.source.index() as u64, about.record], &mut self.bytes);
+        // A few words that are left of a page do not say that it is the same page as another.
+        let short_text = read.text_hash.filter(|_| count > 0 && !self.plan.is_long_enough(count));
+        let identity = if short_text.is_none() && self.within.is_none() {
+            xxh3_128(le_bytes(read.tokens, &mut self.bytes))
+        } else {
+            self.bytes.clear();
+            u64::encode(read.tokens, &mut self.bytes);
+            u64::encode(short_text.as_slice(), &mut self.bytes);
+            if self.within.is_some() {
+                // Copies in different groups are not the same page: they are not even compared.
+                u64::encode(&[self.group], &mut self.bytes);
+                if self.group == 0 {
+                    // Without a site a page is compared with none, not even with its copy.
+                    u64::encode(&[about.source.index() as u64, about.record], &mut self.bytes);
+                }
             }
-        }
-        let identity = xxh3_128(&self.bytes);
+            xxh3_128(&self.bytes)
+        };
 
         match &self.plan.features {
             Features::Shingles { k } => shingles(read.tokens, *k, &mut self.sequence),
@@ -314,8 +315,6 @@ impl Sketcher {
                 spots.signatures(read.tokens, read.block_ends, &mut self.sequence);
             }
         }
-        self.tokens.clear();
-        self.tokens.extend_from_slice(read.tokens);
         let scope = read.scope;
         #[allow(clippy::cast_possible_truncation)] // half of a hash is a hash
         let text_hash = read.text_hash.unwrap_or(identity as u64).max(1);
@@ -374,7 +373,7 @@ impl Sketcher {
     /// The tokens of the page just read.
     #[must_use]
     pub fn tokens(&self) -> &[Token] {
-        &self.tokens
+        self.reader.tokens()
     }
 
     /// Sorted features and their weights.
@@ -430,7 +429,7 @@ impl Sketcher {
         if let Some(projection) = plan.projection.as_ref().filter(|_| !with_bits) {
             self.sketch.resize(self.sketch.len() + projection.words(), 0);
         } else if let Some(projection) = &plan.projection {
-            let summed = if self.plan.projects_shingles() { &self.sequence } else { &self.tokens };
+            let summed = if self.plan.projects_shingles() { &self.sequence } else { self.reader.tokens() };
             projection.project(summed, &mut self.sketch);
         }
         if let Some(bits) = plan.simhash {
@@ -448,7 +447,7 @@ impl Sketcher {
             self.sketch.extend(halves(self.site));
         }
         if plan.length {
-            self.sketch.push(u32::try_from(self.tokens.len()).unwrap_or(u32::MAX));
+            self.sketch.push(u32::try_from(self.reader.tokens().len()).unwrap_or(u32::MAX));
         }
     }
 }

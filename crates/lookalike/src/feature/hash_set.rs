@@ -69,7 +69,7 @@ fn sort_neighbours(hashes: &mut [u64]) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::feature::shingle::mix;
+    use crate::kernel::mix;
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 

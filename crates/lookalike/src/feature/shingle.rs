@@ -2,42 +2,22 @@
 //!
 //! In: a page's tokens. Out: n − k + 1 fingerprints, in order, no wrap-around; a page with fewer
 //! than `k` tokens is one shingle, an empty one has none. The fingerprint is a polynomial in the
-//! tokens, so that each costs two multiplications whatever `k` is, and then a bijective mix.
+//! tokens, and then a bijective mix (`kernel/runs.rs`).
 //! Henzinger 2006, §2.
 
+use crate::kernel::runs;
 use crate::page::Token;
-
-const BASE: u64 = 0xd6e8_feb8_6659_fd93;
 
 /// Replaces the content of `shingles` by the shingles of `tokens`.
 pub fn shingles(tokens: &[Token], k: usize, shingles: &mut Vec<u64>) {
     shingles.clear();
-    if tokens.is_empty() {
-        return;
-    }
-    let k = k.clamp(1, tokens.len());
-    let mut sum = tokens[..k].iter().fold(0u64, |sum, &token| sum.wrapping_mul(BASE).wrapping_add(token));
-    shingles.reserve(tokens.len() - k + 1);
-    shingles.push(mix(sum));
-    let leaving_weight = (0..k).fold(1u64, |power, _| power.wrapping_mul(BASE));
-    shingles.extend(tokens.iter().zip(&tokens[k..]).map(|(&leaving, &entering)| {
-        sum = sum.wrapping_mul(BASE).wrapping_add(entering).wrapping_sub(leaving.wrapping_mul(leaving_weight));
-        mix(sum)
-    }));
+    runs(tokens, k.min(tokens.len()).max(1), shingles);
 }
 
 /// Sorts and removes duplicates: a page's shingles as a set.
 pub fn into_set(shingles: &mut Vec<u64>) {
     shingles.sort_unstable();
     shingles.dedup();
-}
-
-/// A bijection on 64 bits in which every output bit depends on every input bit.
-#[inline]
-pub(crate) fn mix(value: u64) -> u64 {
-    let value = (value ^ (value >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    let value = (value ^ (value >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);
-    value ^ (value >> 32)
 }
 
 #[cfg(test)]

@@ -11,9 +11,13 @@
 mod ascii_words;
 mod byte_class;
 mod hamming;
+mod le_bytes;
 mod majority;
 mod map;
 mod min_values;
+mod plain_json;
+mod runs;
+mod utf8;
 mod vector_unit;
 
 pub use ascii_words::{WordSink, ascii_words, ascii_words_on};
@@ -22,7 +26,11 @@ pub use hamming::{
     Packed, WIDEST_PACKED, near_packed, near_packed_on, near_packed_scalar, near_pairs, near_pairs_on,
     near_pairs_scalar, word_at,
 };
+pub use le_bytes::{le_bytes, le_bytes_safe};
 pub use majority::{Mixer, majority, majority_mixed, majority_on, majority_scalar};
 pub(crate) use map::{AnyBits, FileRoom, MappedFile, MappedItems};
 pub use min_values::{min_values, min_values_on, min_values_scalar};
+pub use plain_json::{plain_json_end, plain_json_end_on, plain_json_end_scalar};
+pub use runs::{mix, runs, runs_on, runs_scalar};
+pub use utf8::text_of_utf8;
 pub use vector_unit::VectorUnit;

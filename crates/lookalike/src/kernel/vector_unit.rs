@@ -9,9 +9,9 @@ use std::sync::LazyLock;
 /// Sets of instructions that kernels are written for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
-    /// `avx512vbmi`, `avx512vpopcntdq` and all of [`Level::Avx512`]: x86 servers since 2019.
+    /// `avx512vbmi`, `avx512vbmi2`, `avx512vpopcntdq` and all of [`Level::Avx512`]: x86 servers since 2019.
     Avx512Popcnt,
-    /// `avx512f`, `avx512bw` and all of [`Level::Avx2`]: x86 servers since 2017.
+    /// `avx512f`, `avx512bw`, `avx512dq` and all of [`Level::Avx2`]: x86 servers since 2017.
     Avx512,
     /// `avx2`, `bmi1`, `bmi2` and `popcnt`: x86 since 2013.
     Avx2,
@@ -70,9 +70,9 @@ impl fmt::Display for VectorUnit {
 fn is_available(level: Level) -> bool {
     use std::arch::is_x86_feature_detected as has;
     let avx2 = has!("avx2") && has!("popcnt") && has!("bmi1") && has!("bmi2");
-    let avx512 = avx2 && has!("avx512f") && has!("avx512bw");
+    let avx512 = avx2 && has!("avx512f") && has!("avx512bw") && has!("avx512dq");
     match level {
-        Level::Avx512Popcnt => avx512 && has!("avx512vbmi") && has!("avx512vpopcntdq"),
+        Level::Avx512Popcnt => avx512 && has!("avx512vbmi") && has!("avx512vbmi2") && has!("avx512vpopcntdq"),
         Level::Avx512 => avx512,
         Level::Avx2 => avx2,
         Level::Popcnt => has!("popcnt"),

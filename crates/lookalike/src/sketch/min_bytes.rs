@@ -5,7 +5,7 @@
 //! few bits of each minimum, Li and König 2010). Two hashes and a comparison per feature, whatever the number of parts.
 //! The standard error of the estimate is at most 0.045, for sets smaller than the number of parts less. It is persisted.
 
-use crate::feature::shingle::mix;
+use crate::kernel::mix;
 
 /// Parts, of one byte each.
 pub const PARTS: usize = 128;

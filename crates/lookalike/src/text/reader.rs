@@ -125,6 +125,11 @@ impl PageReader {
         }
     }
 
+    /// The tokens of the page that was read last.
+    pub(crate) fn tokens(&self) -> &[Token] {
+        &self.cut.tokens
+    }
+
     /// Whether a page is held until the frames are known.
     fn is_held(&self, page: &RawPage<'_>) -> bool {
         self.options.scope == Scope::Story

@@ -3,6 +3,8 @@
 //! In: the bytes of one object. Out: the fields that have a role, borrowed wherever they have no escapes; the others are
 //! skipped without allocation.
 
+mod plain;
+
 use std::borrow::Cow;
 use std::fmt;
 
@@ -17,13 +19,10 @@ use crate::read::format::reader::Problem;
 
 /// Parses one object.
 pub(super) fn parse<'a>(object: &'a [u8], names: &FieldNames) -> Result<FieldedRecord<'a>, Problem> {
-    let mut deserializer = serde_json::Deserializer::from_slice(object);
-    let slots = ObjectSeed { names }.deserialize(&mut deserializer);
-    let slots = slots.and_then(|slots| deserializer.end().map(|()| slots));
-    let Slots { found, null_text, has_bad_escape } = slots.map_err(|error| bad_json(object, &error))?;
-    if has_bad_escape && let Err(error) = serde_json::from_slice::<serde_json::Value>(object) {
-        return Err(bad_json(object, &error));
-    }
+    let Slots { found, null_text, .. } = match plain::slots(object, names) {
+        Some(slots) => slots,
+        None => slots(object, names)?,
+    };
     let (mut texts, mut others) = (Vec::new(), [None, None, None, None, None]);
     for (&role, slot) in names.slots().iter().zip(found) {
         match (role, slot) {
@@ -56,6 +55,19 @@ pub(super) fn parse<'a>(object: &'a [u8], names: &FieldNames) -> Result<FieldedR
         text,
         markup,
     })
+}
+
+/// The fields of any object, or what is wrong with it.
+fn slots<'a>(object: &'a [u8], names: &FieldNames) -> Result<Slots<'a>, Problem> {
+    let mut deserializer = serde_json::Deserializer::from_slice(object);
+    let slots = ObjectSeed { names }.deserialize(&mut deserializer);
+    let slots = slots.and_then(|slots| deserializer.end().map(|()| slots)).map_err(|error| bad_json(object, &error))?;
+    if slots.has_bad_escape
+        && let Err(error) = serde_json::from_slice::<serde_json::Value>(object)
+    {
+        return Err(bad_json(object, &error));
+    }
+    Ok(slots)
 }
 
 fn bad_json(object: &[u8], error: &serde_json::Error) -> Problem {
@@ -194,7 +206,7 @@ impl<'de> Visitor<'de> for ValueSeed<'_, '_, 'de> {
 }
 
 /// What was found for each slot of the names.
-#[derive(Default)]
+#[derive(Debug)]
 struct Slots<'a> {
     found: Vec<Option<Found<'a>>>,
     /// A field for the text that is null.
@@ -204,6 +216,7 @@ struct Slots<'a> {
 }
 
 /// The best value so far.
+#[derive(Debug)]
 struct Found<'a> {
     value: Value<'a>,
     preference: Preference,
@@ -211,7 +224,42 @@ struct Found<'a> {
     is_html: bool,
 }
 
+/// What a field is wanted for: slots, and names that lead into it.
+struct Wanted {
+    here: Vec<(usize, Preference)>,
+    below: Vec<NameLeft>,
+}
+
+impl Wanted {
+    /// The field `name`, where the names in `wanted` are looked for.
+    fn new(names: &FieldNames, wanted: &[NameLeft], name: &str) -> Wanted {
+        let (mut here, mut below) = (Vec::new(), Vec::new());
+        for &left in wanted {
+            match names.leads(left, name) {
+                Some(Leads::Here { slot, preference }) => here.push((slot, preference)),
+                Some(Leads::Below(left)) => below.push(left),
+                None => {}
+            }
+        }
+        Wanted { here, below }
+    }
+
+    fn is_for(&self, names: &FieldNames, role: Role) -> bool {
+        self.here.iter().any(|row| names.slots()[row.0] == role)
+    }
+
+    /// Whether the value is taken as it stands in JSON.
+    fn is_raw(&self, names: &FieldNames) -> bool {
+        self.is_for(names, Role::Id) || self.is_for(names, Role::Text)
+    }
+}
+
 impl<'de> Slots<'de> {
+    /// None has been found yet.
+    fn new(names: &FieldNames) -> Slots<'de> {
+        Slots { found: names.slots().iter().map(|_| None).collect(), null_text: None, has_bad_escape: false }
+    }
+
     /// Takes the fields of an object that names lead to.
     fn take_fields<A: MapAccess<'de>>(
         &mut self,
@@ -220,37 +268,35 @@ impl<'de> Slots<'de> {
         map: &mut A,
     ) -> Result<(), A::Error> {
         while let Some(Key(name)) = map.next_key()? {
-            let (mut here, mut below) = (Vec::new(), Vec::new());
-            for &left in wanted {
-                match names.leads(left, &name) {
-                    Some(Leads::Here { slot, preference }) => here.push((slot, preference)),
-                    Some(Leads::Below(left)) => below.push(left),
-                    None => {}
-                }
-            }
-            let Some(last) = here.pop() else {
-                if below.is_empty() {
+            let wanted = Wanted::new(names, wanted, &name);
+            if wanted.here.is_empty() {
+                if wanted.below.is_empty() {
                     map.next_value::<IgnoredAny>()?;
                 } else {
-                    map.next_value_seed(ValueSeed { names, below: &below, slots: self })?;
+                    map.next_value_seed(ValueSeed { names, below: &wanted.below, slots: self })?;
                 }
                 continue;
-            };
+            }
             // An id that is a number keeps its digits; as a number it could lose some. A text is not copied more than once.
-            let is_for = |role: Role| here.iter().chain([&last]).any(|row| names.slots()[row.0] == role);
-            let value = if below.is_empty() && (is_for(Role::Id) || is_for(Role::Text)) {
+            let value = if wanted.below.is_empty() && wanted.is_raw(names) {
                 let value = Value::from_raw(map.next_value::<&RawValue>()?.get());
-                self.has_bad_escape |= value.is_none() && is_for(Role::Text);
+                self.has_bad_escape |= value.is_none() && wanted.is_for(names, Role::Text);
                 value.unwrap_or(Value::Null)
             } else {
-                map.next_value_seed(ValueSeed { names, below: &below, slots: self })?
+                map.next_value_seed(ValueSeed { names, below: &wanted.below, slots: self })?
             };
-            for (slot, preference) in here {
-                self.take(names, slot, preference, &name, value.clone());
-            }
-            self.take(names, last.0, last.1, &name, value);
+            self.take_all(names, wanted.here, &name, value);
         }
         Ok(())
+    }
+
+    /// Takes a value for all slots that want it.
+    fn take_all(&mut self, names: &FieldNames, mut here: Vec<(usize, Preference)>, name: &str, value: Value<'de>) {
+        let Some(last) = here.pop() else { return };
+        for (slot, preference) in here {
+            self.take(names, slot, preference, name, value.clone());
+        }
+        self.take(names, last.0, last.1, name, value);
     }
 
     fn take(&mut self, names: &FieldNames, slot: usize, preference: Preference, name: &str, value: Value<'de>) {
@@ -288,8 +334,7 @@ impl<'de> Visitor<'de> for ObjectSeed<'_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Slots<'de>, A::Error> {
-        let mut slots =
-            Slots { found: self.names.slots().iter().map(|_| None).collect(), null_text: None, has_bad_escape: false };
+        let mut slots = Slots::new(self.names);
         slots.take_fields(self.names, self.names.top(), &mut map)?;
         Ok(slots)
     }

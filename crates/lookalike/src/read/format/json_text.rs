@@ -1,38 +1,47 @@
 //! The text of a JSON string.
 //!
-//! In: a string as it stands in JSON, with its quotes, of which it is known that it ends where it should. Out: what it says,
-//! borrowed if it has no escapes, else copied once; nothing if one of its escapes means no character.
+//! In: a string as it stands in JSON. Out: what it says, borrowed if it has no escapes, else copied as it is looked through; nothing
+//! if it is not a string, or one of its escapes means no character.
 
 use std::borrow::Cow;
 
-use memchr::memchr;
+use crate::kernel::{plain_json_end, text_of_utf8};
 
 /// Characters of the number of a character.
 const HEX_DIGITS: usize = 4;
 
-/// What a string says.
+/// What a string says, quotes and all of which are given.
 pub(super) fn text_of(string: &str) -> Option<Cow<'_, str>> {
-    let inner = string.strip_prefix('"')?.strip_suffix('"')?;
-    let Some(mut at) = memchr(b'\\', inner.as_bytes()) else { return Some(Cow::Borrowed(inner)) };
-    let mut text = String::with_capacity(inner.len());
-    let mut rest = inner;
-    loop {
-        text.push_str(rest.get(..at)?);
-        let (character, length) = unescaped(rest.get(at..)?)?;
-        text.push(character);
-        rest = rest.get(at + length..)?;
-        match memchr(b'\\', rest.as_bytes()) {
-            Some(next) => at = next,
-            None => break,
-        }
+    let (text, end) = text_from(string.strip_prefix('"')?.as_bytes(), 0)?;
+    (end + 1 == string.len()).then_some(text)
+}
+
+/// What the string says that goes on at `start`, behind its first quote, and where its last one is followed.
+pub(super) fn text_from(bytes: &[u8], start: usize) -> Option<(Cow<'_, str>, usize)> {
+    let mut end = plain_json_end(bytes, start);
+    if *bytes.get(end)? == b'"' {
+        return Some((Cow::Borrowed(simdutf8::basic::from_utf8(&bytes[start..end]).ok()?), end + 1));
     }
-    text.push_str(rest);
-    Some(Cow::Owned(text))
+    // What it says is not longer than what stands there.
+    let (mut text, mut from) = (Vec::with_capacity(bytes.len() - start), start);
+    loop {
+        text.extend_from_slice(&bytes[from..end]);
+        match *bytes.get(end)? {
+            b'"' => return Some((Cow::Owned(text_of_utf8(text)?), end + 1)),
+            b'\\' => {
+                let (character, length) = unescaped(&bytes[end..])?;
+                text.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+                from = end + length;
+            }
+            _ => return None,
+        }
+        end = plain_json_end(bytes, from);
+    }
 }
 
 /// The character that an escape stands for, and how many bytes the escape has.
-fn unescaped(escape: &str) -> Option<(char, usize)> {
-    let character = match escape.as_bytes().get(1)? {
+fn unescaped(escape: &[u8]) -> Option<(char, usize)> {
+    let character = match escape.get(1)? {
         b'n' => '\n',
         b't' => '\t',
         b'r' => '\r',
@@ -46,12 +55,11 @@ fn unescaped(escape: &str) -> Option<(char, usize)> {
 }
 
 /// A character by its number, or by two that make one.
-fn numbered(escape: &str) -> Option<(char, usize)> {
+fn numbered(escape: &[u8]) -> Option<(char, usize)> {
     const LENGTH: usize = 2 + HEX_DIGITS;
-    let number = |escape: &str| {
-        let digits = escape.strip_prefix("\\u")?.get(..HEX_DIGITS)?;
-        let is_number = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
-        if is_number { u32::from_str_radix(digits, 16).ok() } else { None }
+    let number = |escape: &[u8]| {
+        let digits = escape.strip_prefix(b"\\u")?.get(..HEX_DIGITS)?;
+        digits.iter().try_fold(0, |number, &digit| Some(number << 4 | char::from(digit).to_digit(16)?))
     };
     let first = number(escape)?;
     if !(0xd800..0xdc00).contains(&first) {
