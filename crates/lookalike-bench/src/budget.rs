@@ -81,7 +81,7 @@ fn thread_seconds() -> Result<f64> {
 }
 
 /// As files of crawls are: members of a megabyte.
-fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
+pub(crate) fn pack(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut packed = Vec::new();
     for block in bytes.chunks(BLOCK) {
         let mut encoder = GzEncoder::new(packed, Compression::default());

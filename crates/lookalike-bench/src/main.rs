@@ -17,6 +17,7 @@ mod refine;
 mod scale_dedup;
 mod service;
 mod sketching;
+mod threads;
 mod view;
 
 use std::fs::File;
@@ -70,6 +71,15 @@ enum Command {
         #[arg(long, default_value_t = 100_000)]
         documents: usize,
         /// Where the corpus and the results go
+        #[arg(long, default_value = "target/bench")]
+        work: PathBuf,
+    },
+    /// The main job on one core and on two, stage by stage
+    Threads {
+        /// Documents in the generated file
+        #[arg(long, default_value_t = 100_000)]
+        documents: usize,
+        /// Where the inputs and the results go
         #[arg(long, default_value = "target/bench")]
         work: PathBuf,
     },
@@ -235,6 +245,7 @@ fn main() -> Result<()> {
         Command::ServiceParser { method, directory } => service::parser(directory, method),
         Command::Sketching => Ok(sketching::run()?),
         Command::Peers { documents, work, alone, plot } => peers::run(documents, &work, alone, plot.as_deref()),
+        Command::Threads { documents, work } => threads::run(documents, &work),
         Command::Budget { documents, work } => budget::run(documents, &work),
         Command::PeersGaoya { corpus, found } => gaoya_peer::run(&corpus, &found),
     }
