@@ -97,7 +97,7 @@ pub(crate) fn run(arguments: &ScaleArguments) -> Result<()> {
             memory as f64 / 1e6,
             estimate.memory_floor_bytes as f64 / 1e6,
             disk as f64 / 1e6,
-            estimate.disk_bytes.saturating_sub(estimate.bytes) as f64 / 1e6,
+            estimate.disk_bytes as f64 / 1e6,
             run.pairs,
         )?;
         out.flush()?;

@@ -11,6 +11,7 @@ mod entries;
 mod first_reading;
 mod held_pages;
 mod inputs;
+mod likely;
 mod limits;
 pub mod parts;
 mod search;
@@ -38,7 +39,10 @@ use crate::report::{self, Findings};
 use crate::work_dir::WorkDir;
 pub(crate) use against::Against;
 use inputs::Inputs;
-pub(crate) use limits::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEARNING_BYTES, LEAST_INDEX_BYTES, MOST_ROOM_BYTES};
+pub(crate) use limits::{
+    BASE_BYTES, FEATURES_SHARE, INDEX_BYTES_PER_FEATURE, LEARNING_BYTES, LEAST_INDEX_BYTES, MOST_ROOM_BYTES,
+    SKETCHES_SHARE, TABLE_SHARE,
+};
 
 /// What a run leaves behind, beside the files.
 #[derive(Debug)]
@@ -205,11 +209,13 @@ impl Run<'_> {
         let searched = run.stage(Stage::Candidates, 0, |run| run.search(corpus, &sketched, known.is_some()))?;
         let columns_spilled = sketched.is_spilled();
         sketched.free_keys(run.plan.columns());
+        let likely = sketched.likely.take();
         let mut compared = match known {
             Some(known) => known,
             None => {
-                let bytes_again = sketched.bytes_to_read_again(&searched.candidate_pages);
-                let compared = run.stage(Stage::Verify, bytes_again, |run| run.verify(corpus, &sketched, &searched))?;
+                let bytes_again = sketched.bytes_to_read_again(&searched.candidate_pages, likely.as_ref());
+                let compared =
+                    run.stage(Stage::Verify, bytes_again, |run| run.verify(corpus, &sketched, &searched, likely))?;
                 run.keep_comparison(&compared)?;
                 compared
             }

@@ -6,10 +6,13 @@ use std::time::Instant;
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::job::RunOptions;
-use crate::job::dedup::{BASE_BYTES, INDEX_BYTES_PER_FEATURE, LEARNING_BYTES, LEAST_INDEX_BYTES, MOST_ROOM_BYTES};
+use crate::job::dedup::{
+    BASE_BYTES, FEATURES_SHARE, INDEX_BYTES_PER_FEATURE, LEARNING_BYTES, LEAST_INDEX_BYTES, MOST_ROOM_BYTES,
+    SKETCHES_SHARE, TABLE_SHARE,
+};
 use crate::page_table::{BYTES_PER_PAGE, TABLE_BYTES_PER_PAGE};
 use crate::read::compression::Compression;
-use crate::read::{Corpus, Format, Source, discover};
+use crate::read::{Corpus, Format, Source, UNIT_BYTES, discover};
 use crate::report::OutputOptions;
 use crate::report::outputs::{KeptCompression, KeptFormat};
 use crate::sketch::supershingle::Bands;
@@ -20,6 +23,8 @@ const SAMPLE_BYTES: u64 = 16 << 20;
 
 /// Candidate pages are assumed to be this share of all pages.
 const CANDIDATE_SHARE: f64 = 0.3;
+/// Bytes of the tables and the report.
+const RESULT_BYTES_PER_PAGE: u64 = 100;
 /// What comes after sketching, in units of the time it takes.
 const LATER_STAGES: f64 = 0.6;
 
@@ -154,7 +159,13 @@ fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<
     // Pages wait as tokens until it is known what is frame.
     let held = if learns { scale(html_tokens, factor) * 8 } else { 0 };
     let kept = if options.outputs.no_kept { 0 } else { bytes };
-    let spilled = wanted.saturating_sub(allowed);
+    // What outgrows its share moves to a file as a whole.
+    let room = allowed - floor;
+    let moved = |bytes: u64, share: f64| if bytes > scale(room, share) { bytes } else { 0 };
+    let spilled =
+        moved(table, TABLE_SHARE) + moved(keys, SKETCHES_SHARE) + moved(table + sets, FEATURES_SHARE).min(sets);
+    // What has been read, for a run that goes on with it.
+    let resumed = if bytes >= 2 * UNIT_BYTES { table + keys } else { 0 };
     let packing_seconds = packing_seconds(&corpus, text_bytes as f64 * factor, options.outputs);
     Ok(Estimate {
         bytes,
@@ -165,7 +176,7 @@ fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<
         packing_seconds,
         memory_bytes: wanted.min(allowed),
         memory_floor_bytes: floor,
-        disk_bytes: kept + all_pages * 100 + spilled + held,
+        disk_bytes: kept + all_pages * RESULT_BYTES_PER_PAGE + spilled + resumed + held,
         skipped,
         bands: plan.sketch.bands(),
         corpus,

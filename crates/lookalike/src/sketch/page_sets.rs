@@ -67,6 +67,12 @@ impl SetBatch {
         self.ends.get(taken).map(|row| row.0)
     }
 
+    /// Bytes that features and sketches take.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        size_of_val(&*self.features) + size_of_val(&*self.weights) + size_of_val(&*self.sketches)
+    }
+
     /// Forgets all pages.
     pub fn clear(&mut self) {
         self.ends.clear();

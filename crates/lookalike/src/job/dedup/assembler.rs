@@ -8,6 +8,7 @@ use crate::error::{Result, SkipKind, SkippedRecord};
 use crate::job::dedup::Run;
 use crate::job::dedup::against::IndexMatch;
 use crate::job::dedup::first_reading::Sketched;
+use crate::job::dedup::likely::LikelySets;
 use crate::job::dedup::limits::{SKETCHES_SHARE, TABLE_SHARE};
 use crate::job::dedup::sketched_batch::SketchedBatch;
 use crate::page::{PageId, PageOrigin, SourceId};
@@ -30,6 +31,8 @@ pub(super) struct Assembler<'a> {
     pub(super) sketched: Sketched,
     /// Pages that are near a row of an index: its id, and the distance.
     pub(super) near_rows: Vec<(PageId, String, u32)>,
+    /// What likely candidates are compared by.
+    pub(super) likely: Option<LikelySets>,
 }
 
 impl Assembler<'_> {
@@ -102,6 +105,11 @@ impl Assembler<'_> {
             sets.lower_limit(self.run.feature_bytes(pages));
             sets.append(more, start)?;
         }
+        if let Some(likely) = &mut self.likely
+            && !likely.append(&batch.likely, start, self.run.likely_bytes(pages))?
+        {
+            self.likely = None;
+        }
         self.run.check_floor(pages)
     }
 
@@ -164,6 +172,7 @@ impl Assembler<'_> {
     pub(super) fn finish(mut self) -> Result<Sketched> {
         self.add_index_rows()?;
         let table = &mut self.sketched;
+        table.likely = self.likely.take().map(LikelySets::into_sets);
         table.pages.finish()?;
         table.columns.iter_mut().try_for_each(Spill::finish)?;
         table.sets.iter_mut().try_for_each(PageSets::finish)?;

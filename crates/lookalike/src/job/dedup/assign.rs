@@ -150,7 +150,7 @@ impl Run<'_> {
         let mut needed: Vec<PageId> = unknown.flat_map(|&(page, kept)| [page, kept]).collect();
         needed.sort_unstable();
         needed.dedup();
-        let page_sets = self.page_sets(reading, pages, &needed, self.plan)?;
+        let page_sets = self.page_sets(reading, pages, &needed, self.plan, None)?;
         let link = |&(page, kept): &(PageId, PageId)| {
             let pair = match known(page, kept) {
                 Some(pair) => pair,

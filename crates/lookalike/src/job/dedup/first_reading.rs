@@ -6,7 +6,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::PathBuf;
-use std::sync::{PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::corpus_stats::SAMPLE_BYTES;
 use crate::error::{Result, SkippedRecord};
@@ -54,6 +54,8 @@ pub(super) struct Sketched {
     pub(super) skipped: Skipped,
     /// Pages whose rank could not be read.
     pub(super) unread_ranks: Option<UnreadRanks>,
+    /// What likely candidates are compared by.
+    pub(super) likely: Option<PageSets>,
     /// Pages that waited until frames were known, and the plan that knows them.
     pub(super) held: Option<(HeldPages, Plan)>,
 }
@@ -138,9 +140,11 @@ impl Run<'_> {
                 against_names: HashMap::new(),
                 skipped: Skipped::default(),
                 unread_ranks: None,
+                likely: None,
                 held: None,
             },
             near_rows: Vec::new(),
+            likely: self.likely_sets(corpus),
         };
         let index = self.against.and_then(Against::index);
         let learner = self
@@ -151,7 +155,8 @@ impl Run<'_> {
             let mut learner = learner.write().unwrap_or_else(PoisonError::into_inner);
             samples.into_iter().try_for_each(|sample| learner.add(sample))
         };
-        let with = SketchedWith { plan: self.plan, keep: &self.config.groups.keep };
+        let likely = table.likely.as_ref().map(|likely| Arc::clone(&likely.pages));
+        let with = SketchedWith { plan: self.plan, keep: &self.config.groups.keep, likely: likely.as_deref() };
         let units = corpus.units();
         let mut checkpoints = Checkpoints::open(self, corpus, &units)?;
         // What an earlier run has read is not read again.

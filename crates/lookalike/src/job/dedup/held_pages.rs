@@ -59,11 +59,13 @@ impl Run<'_> {
         let stats = CorpusStats { frames: Some(Arc::new(learner.finish()?)), ..CorpusStats::default() };
         let plan = self.config.plan_with(Some(Arc::new(stats)));
         let narrow = self.plan.columns();
+        // What was kept has the sketches of the plan before.
+        table.likely = None;
         table.widen(narrow, plan.columns())?;
         let units = checkpoints.files(turn.unit, turn.units.len())?;
         let first = (turn.unit, turn.taken);
         let index = self.against.and_then(Against::index);
-        let with = SketchedWith { plan: &plan, keep: &self.config.groups.keep };
+        let with = SketchedWith { plan: &plan, keep: &self.config.groups.keep, likely: None };
         let mut held = HeldPages { files: Vec::new(), starts: Vec::new() };
         let mut is_skipped = false;
         in_order(

@@ -31,13 +31,13 @@ pub(crate) const MOST_ROOM_BYTES: u64 = 256 << 20;
 
 /// How that memory is divided while pages are read: between the columns that candidates are found by, and what pages are called
 /// and where they are.
-pub(super) const SKETCHES_SHARE: f64 = 0.25;
-pub(super) const TABLE_SHARE: f64 = 0.15;
+pub(crate) const SKETCHES_SHARE: f64 = 0.25;
+pub(crate) const TABLE_SHARE: f64 = 0.15;
 /// For each list of pairs: of candidates, of those that were verified, of what follows from them.
 const LIST_SHARE: f64 = 0.025;
 /// For the features of pages that are compared, together with what there is of each page: the columns are not needed any more,
 /// and there are up to four lists.
-pub(super) const FEATURES_SHARE: f64 = 0.9;
+pub(crate) const FEATURES_SHARE: f64 = 0.9;
 
 impl Run<'_> {
     /// A share of the memory for arrays that can be in files, once there are so many pages.

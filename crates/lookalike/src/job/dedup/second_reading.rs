@@ -16,16 +16,25 @@ use crate::sketch::page_sets::{PageSets, SetBatch};
 use crate::sketcher::Sketcher;
 
 impl Run<'_> {
-    /// Reads pages again, and only them: features and sketches by `plan`.
+    /// Reads pages again, and only them: features and sketches by `plan`. Those that were kept in the first reading are not read.
     pub(super) fn page_sets(
         &self,
         (corpus, held): (&Corpus, Option<&HeldPages>),
         pages: &PageTable,
         wanted_pages: &[PageId],
         plan: &Plan,
+        kept: Option<PageSets>,
     ) -> Result<PageSets> {
         let limit = self.spill_limit(pages.len() as u64, FEATURES_SHARE).saturating_sub(pages.memory_bytes());
-        let mut sets = PageSets::new(self.work.path(), limit, plan.sketch.words(), plan.is_weighted());
+        let mut sets = match kept {
+            Some(mut kept) => {
+                kept.lower_limit(limit);
+                kept
+            }
+            None => PageSets::new(self.work.path(), limit, plan.sketch.words(), plan.is_weighted()),
+        };
+        let wanted_pages: Vec<PageId> = wanted_pages.iter().copied().filter(|&page| !sets.contains(page)).collect();
+        let all_pages = sets.len() + wanted_pages.len();
         let shingles = wanted_pages.iter().map(|&page| pages.tokens[page] as usize).sum();
         sets.reserve(wanted_pages.len(), shingles);
         // Batches go round, like the readers' buffers and for the same reason.
@@ -86,7 +95,7 @@ impl Run<'_> {
             |read| add(read).map(|()| ControlFlow::Continue(())),
         )?;
         sets.finish()?;
-        if sets.len() != wanted_pages.len() {
+        if sets.len() != all_pages {
             let missing = wanted_pages.iter().find(|&&page| !sets.contains(page)).map(|&page| pages.place(page));
             return Err(missing.map_or_else(
                 || Error::internal("candidate pages were not read again, and none is missing"),

@@ -8,6 +8,7 @@ use crate::cluster::Keep;
 use crate::cluster::rank::rank_key;
 use crate::error::{Result, SkippedRecord};
 use crate::index::IndexReader;
+use crate::job::dedup::likely::LikelyPages;
 use crate::names::Named;
 use crate::page::{Capture, PageId, RawPage, SourceId};
 use crate::plan::{ColumnLayout, Decision, Plan};
@@ -25,6 +26,9 @@ pub(super) struct SketchedBatch {
     pub(super) strings: String,
     pub(super) columns: Vec<Vec<u64>>,
     pub(super) sets: Option<SetBatch>,
+    /// What likely candidates are compared by; not kept in files.
+    #[serde(skip)]
+    pub(super) likely: SetBatch,
     #[serde(skip)]
     row_columns: Vec<u64>,
     pub(super) featureless: Vec<PageId>,
@@ -66,6 +70,8 @@ pub(super) struct BatchRow {
 pub(super) struct SketchedWith<'a> {
     pub(super) plan: &'a Plan,
     pub(super) keep: &'a Keep,
+    /// Who guesses which pages will be compared.
+    pub(super) likely: Option<&'a LikelyPages>,
 }
 
 /// What is known of a held page beside its text.
@@ -88,6 +94,7 @@ impl SketchedBatch {
             strings: String::new(),
             columns: vec![Vec::new(); columns],
             sets: keeps_features.then(SetBatch::default),
+            likely: SetBatch::default(),
             row_columns: Vec::new(),
             featureless: Vec::new(),
             captures: Vec::new(),
@@ -182,6 +189,9 @@ impl SketchedBatch {
         if !self.columns.is_empty() {
             if is_long_enough {
                 sketcher.columns(&mut self.row_columns);
+                if with.likely.is_some_and(|likely| likely.is_likely(&self.row_columns)) {
+                    self.likely.push(number, sketcher.sketch());
+                }
             } else {
                 self.row_columns.fill(NO_KEY); // takes no part in the join
                 self.row_columns.resize(self.columns.len(), NO_KEY);

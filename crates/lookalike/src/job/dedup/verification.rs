@@ -39,14 +39,24 @@ pub(super) struct Counted {
 
 impl Sketched {
     /// Bytes of the pages that are read once more.
-    pub(super) fn bytes_to_read_again(&self, pages: &[PageId]) -> u64 {
-        if self.sets.is_some() { 0 } else { pages.iter().map(|&page| self.pages.place(page).length).sum() }
+    pub(super) fn bytes_to_read_again(&self, pages: &[PageId], likely: Option<&PageSets>) -> u64 {
+        if self.sets.is_some() {
+            return 0;
+        }
+        let is_kept = |page: PageId| likely.is_some_and(|likely| likely.contains(page));
+        pages.iter().filter(|&&page| !is_kept(page)).map(|&page| self.pages.place(page).length).sum()
     }
 }
 
 impl Run<'_> {
-    /// Compares what the search found.
-    pub(super) fn verify(&self, corpus: &Corpus, sketched: &Sketched, searched: &Searched) -> Result<Compared> {
+    /// Compares what the search found; of some pages, what they are compared by may have been kept.
+    pub(super) fn verify(
+        &self,
+        corpus: &Corpus,
+        sketched: &Sketched,
+        searched: &Searched,
+        likely: Option<PageSets>,
+    ) -> Result<Compared> {
         let held = sketched.sets.as_ref();
         let (verified, collisions, features_spilled) = if self.plan.matches_in_order() {
             let (verified, collisions) = self.match_pages(sketched, searched)?;
@@ -61,6 +71,7 @@ impl Run<'_> {
                         &sketched.pages,
                         &searched.candidate_pages,
                         self.plan,
+                        likely,
                     )?;
                     &read_again
                 }

@@ -74,7 +74,7 @@ impl Run<'_> {
         let mut needed: Vec<PageId> = page_of.iter().map(|row| row.1).collect();
         needed.sort_unstable();
         let plan = self.plan.of_whole_pages();
-        let sets = self.page_sets(reading, pages, &needed, &plan)?;
+        let sets = self.page_sets(reading, pages, &needed, &plan, None)?;
         let page = |text: u64| {
             let at = page_of.binary_search_by_key(&text, |row| row.0);
             at.map(|at| page_of[at].1).map_err(|_| Error::internal("a text that is compared belongs to no page"))

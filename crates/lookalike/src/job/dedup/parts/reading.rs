@@ -114,7 +114,7 @@ impl Read {
         let (corpus, piece) = unit.open(&self.config)?;
         let lines = unit.lines()?;
         let count = if self.config.pairs.exact_only { 0 } else { self.plan.columns().columns() };
-        let with = SketchedWith { plan: &self.plan, keep: &self.config.groups.keep };
+        let with = SketchedWith { plan: &self.plan, keep: &self.config.groups.keep, likely: None };
         let learner = std::sync::RwLock::new(self.learner.take());
         let read_lock = || learner.read().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (rows, mut taken) = (&mut self.rows, 0);
