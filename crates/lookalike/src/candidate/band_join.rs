@@ -11,6 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rayon::prelude::*;
 
+use crate::candidate::key_sort::{Row, sort_by_key};
 use crate::error::Result;
 use crate::page::{PageId, PageVec};
 use crate::spill::LongList;
@@ -68,7 +69,7 @@ pub struct BandJoin<'a> {
     ends: Vec<usize>,
     unsorted: Vec<Pair>,
     crowded: Vec<CrowdedBucket>,
-    rows: Vec<(u64, PageId)>,
+    rows: Vec<Row>,
 }
 
 impl<'a> BandJoin<'a> {
@@ -96,10 +97,10 @@ impl<'a> BandJoin<'a> {
     ///
     /// # Errors
     /// When pairs cannot be written to a file.
-    pub fn add(&mut self, band: usize, keys: impl Iterator<Item = (u64, PageId)>) -> Result<()> {
+    pub fn add(&mut self, band: usize, keys: impl Iterator<Item = Row>) -> Result<()> {
         self.rows.clear();
         self.rows.extend(keys.filter(|&(_, page)| (self.takes_part)(page)));
-        self.rows.par_sort_unstable();
+        sort_by_key(&mut self.rows);
         let rows = std::mem::take(&mut self.rows);
         for bucket in rows.chunk_by(|a, b| a.0 == b.0).filter(|bucket| bucket.len() > 1) {
             if self.spell_out(bucket) {
@@ -115,7 +116,7 @@ impl<'a> BandJoin<'a> {
     }
 
     /// Adds the pairs of a bucket; not if there are too many.
-    fn spell_out(&mut self, bucket: &[(u64, PageId)]) -> bool {
+    fn spell_out(&mut self, bucket: &[Row]) -> bool {
         let is_large = bucket.len() > self.bucket_limit;
         let Some(filter) = self.filter else {
             if !is_large {
