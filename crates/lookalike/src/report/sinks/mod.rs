@@ -68,9 +68,9 @@ impl SinkContext<'_> {
     }
 }
 
-/// All outputs, in three lists: those that are made from findings alone, those that copy records of the input, and those
-/// that come last. The first two lists are written at the same time, each in its order.
-static SINKS: [&[&dyn Sink]; 3] = [
+/// All outputs, in four lists: tables, which are made from findings alone, the page for people, copies of records of the input, and
+/// what comes last. The first three lists are written at the same time, each in its order.
+static SINKS: [&[&dyn Sink]; 4] = [
     &[
         &pages::Pages,
         &frames::Frames,
@@ -79,8 +79,8 @@ static SINKS: [&[&dyn Sink]; 3] = [
         &clusters::Clusters,
         &against::Against,
         &captures::Captures,
-        &page::ReportPage,
     ],
+    &[&page::ReportPage],
     &[&kept::Kept, &removed::Removed, &annotated::Annotated],
     // The card says which of the others were written; the summary marks a result as complete.
     &[&card::Card, &summary::SummaryFile],
@@ -118,9 +118,10 @@ fn in_order(write: impl Fn(&dyn Sink) -> Result<()> + Sync, context: &SinkContex
             write(sink)
         })
     };
-    let [from_findings, from_input, last] = SINKS;
-    let (made, copied) = rayon::join(|| write_all(from_findings), || write_all(from_input));
-    made.and(copied)?;
+    let [tables, page, copies, last] = SINKS;
+    let (copied, (shown, listed)) =
+        rayon::join(|| write_all(copies), || rayon::join(|| write_all(page), || write_all(tables)));
+    listed.and(shown).and(copied)?;
     write_all(last)
 }
 
