@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut};
 
 /// The bytes of a file, paged in as they are touched.
 #[derive(Debug)]
@@ -27,6 +27,16 @@ impl MappedFile {
     pub(crate) unsafe fn open(file: &File) -> io::Result<MappedFile> {
         // SAFETY: the caller promises that nobody changes the file.
         unsafe { Mmap::map(file) }.map(MappedFile)
+    }
+
+    /// Has the system read a part of the file while other work goes on, and only that part: a page that is touched without this is
+    /// read with all that the system reads ahead, up to megabytes. Without effect where the system does not heed it.
+    pub(crate) fn will_need(&self, range: Range<usize>) {
+        let (from, to) = (range.start.min(self.0.len()), range.end.min(self.0.len()));
+        if from < to {
+            // Advice that fails changes nothing.
+            let _ = self.0.advise_range(Advice::WillNeed, from, to - from);
+        }
     }
 }
 
