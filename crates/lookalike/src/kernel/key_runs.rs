@@ -17,8 +17,8 @@ const PEEK: u32 = 10;
 const STEPS: usize = 1 << PEEK;
 /// Bits of a code and of what follows it that are read at once: as many as a word has, wherever it begins in a byte.
 const MOST_AT_ONCE: u32 = 57;
-/// Runs that are decoded side by side at most.
-pub const LANES: usize = 4;
+/// Runs that are decoded side by side at most: as many as fit the registers.
+pub const LANES: usize = 3;
 
 /// Bytes that a cache loads at once.
 #[cfg(target_arch = "x86_64")]
@@ -177,9 +177,7 @@ pub fn near_keys_scalar(bytes: &[u8], lanes: &mut [Lane<'_>], count: u32, radius
     for (group, some) in lanes.chunks_mut(LANES).enumerate() {
         let first = group * LANES;
         // Each number of lanes has a loop of its own, in which they stay in registers.
-        if let Ok(lanes) = <&mut [Lane<'_>; 4]>::try_from(&mut *some) {
-            side_by_side(bytes, lanes, first, count, radius, found);
-        } else if let Ok(lanes) = <&mut [Lane<'_>; 3]>::try_from(&mut *some) {
+        if let Ok(lanes) = <&mut [Lane<'_>; 3]>::try_from(&mut *some) {
             side_by_side(bytes, lanes, first, count, radius, found);
         } else if let Ok(lanes) = <&mut [Lane<'_>; 2]>::try_from(&mut *some) {
             side_by_side(bytes, lanes, first, count, radius, found);

@@ -163,3 +163,23 @@ impl<T: Copy> DerefMut for FileRoom<T> {
         unsafe { std::slice::from_raw_parts_mut(map.as_mut_ptr().cast::<T>(), self.length) }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::reversed_empty_ranges)] // one of them is
+    fn advice_of_any_range_leaves_the_bytes_as_they_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(directory.path().join("file"), &bytes).unwrap();
+        let file = File::open(directory.path().join("file")).unwrap();
+        // SAFETY: the directory has just been made, and nobody else knows it.
+        let map = unsafe { MappedFile::open(&file) }.unwrap();
+        for range in [0..1, 5..70_000, 4096..4096, 399_999..400_000, 300_000..usize::MAX, 500_000..600_000, 9..3] {
+            map.will_need(range);
+            assert_eq!(*map, bytes[..]);
+        }
+    }
+}

@@ -217,7 +217,7 @@ impl HuffmanTable {
     #[inline]
     pub(crate) fn foresee(&self, probe: u64, prefix: u32) {
         let from = probe & !u64::MAX.unbounded_shr(prefix);
-        let guess = (from >> 32) * u64::from(self.blocks) >> 32;
+        let guess = ((from >> 32) * u64::from(self.blocks)) >> 32;
         let at = usize::try_from(guess).unwrap_or(0) * 8;
         self.key.will_need(at..at + 8);
         self.first.will_need(at / 2..at / 2 + 8);
