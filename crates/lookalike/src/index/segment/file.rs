@@ -26,6 +26,8 @@ const HEAD_BYTES: usize = 16;
 const TAIL_BYTES: usize = 24;
 /// Bytes that share a checksum.
 const BLOCK_BYTES: usize = 16 << 10;
+/// Blocks that are asked for at once, at most: who reads more reads from front to back.
+const MOST_ASKED: usize = 64;
 /// So many blocks one after the other are a scan.
 const SCAN: usize = 3;
 /// Bytes at the end of a file that are read at once: the footer and the end of the checksums.
@@ -377,7 +379,7 @@ impl SegmentFile {
         let end = range.end.div_ceil(BLOCK_BYTES);
         let first = (range.start / BLOCK_BYTES..end).find(|&block| !SegmentFile::is_set(&self.asked, block));
         if let Some(first) = first {
-            self.ask_for(first..end);
+            self.ask_for(first..end.min(first + MOST_ASKED));
         }
         first.is_none()
     }
