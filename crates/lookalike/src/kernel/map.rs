@@ -4,11 +4,11 @@
 use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
-use std::ops::{Deref, DerefMut};
+use std::ops::{Deref, DerefMut, Range};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-use memmap2::{Mmap, MmapMut};
+use memmap2::{Advice, Mmap, MmapMut};
 
 /// The bytes of a file, paged in as they are touched.
 #[derive(Debug)]
@@ -27,6 +27,16 @@ impl MappedFile {
     pub(crate) unsafe fn open(file: &File) -> io::Result<MappedFile> {
         // SAFETY: the caller promises that nobody changes the file.
         unsafe { Mmap::map(file) }.map(MappedFile)
+    }
+
+    /// Has the system read a part of the file while other work goes on, and only that part: a page that is touched without this is
+    /// read with all that the system reads ahead, up to megabytes. Without effect where the system does not heed it.
+    pub(crate) fn will_need(&self, range: Range<usize>) {
+        let (from, to) = (range.start.min(self.0.len()), range.end.min(self.0.len()));
+        if from < to {
+            // Advice that fails changes nothing.
+            let _ = self.0.advise_range(Advice::WillNeed, from, to - from);
+        }
     }
 }
 
@@ -151,5 +161,25 @@ impl<T: Copy> DerefMut for FileRoom<T> {
         let Some(map) = &mut self.map else { return &mut [] };
         // SAFETY: as above, and this is the only way to them while it is borrowed.
         unsafe { std::slice::from_raw_parts_mut(map.as_mut_ptr().cast::<T>(), self.length) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[allow(clippy::reversed_empty_ranges)] // one of them is
+    fn advice_of_any_range_leaves_the_bytes_as_they_are() {
+        let directory = tempfile::tempdir().unwrap();
+        let bytes: Vec<u8> = (0..100_000u32).flat_map(u32::to_le_bytes).collect();
+        std::fs::write(directory.path().join("file"), &bytes).unwrap();
+        let file = File::open(directory.path().join("file")).unwrap();
+        // SAFETY: the directory has just been made, and nobody else knows it.
+        let map = unsafe { MappedFile::open(&file) }.unwrap();
+        for range in [0..1, 5..70_000, 4096..4096, 399_999..400_000, 300_000..usize::MAX, 500_000..600_000, 9..3] {
+            map.will_need(range);
+            assert_eq!(*map, bytes[..]);
+        }
     }
 }

@@ -11,6 +11,7 @@
 mod ascii_words;
 mod byte_class;
 mod hamming;
+mod key_runs;
 mod le_bytes;
 mod majority;
 mod map;
@@ -25,6 +26,10 @@ pub use byte_class::{ByteClasses, LANES, byte_classes_on, byte_classes_scalar};
 pub use hamming::{
     Packed, WIDEST_PACKED, near_packed, near_packed_on, near_packed_scalar, near_pairs, near_pairs_on,
     near_pairs_scalar, word_at,
+};
+pub use key_runs::{
+    KeyCode, LANES as RUN_LANES, LONGEST_CODE, Lane, NearKey, SYMBOLS, near_keys, near_keys_on, near_keys_scalar,
+    prefetch,
 };
 pub use le_bytes::{le_bytes, le_bytes_safe};
 pub use majority::{Mixer, majority, majority_mixed, majority_on, majority_scalar};

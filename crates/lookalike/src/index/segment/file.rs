@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
 use crate::error::{Error, Result};
-use crate::kernel::{MappedFile, word_at};
+use crate::kernel::{MappedFile, prefetch, word_at};
 
 /// The first and the last bytes of a segment.
 const MAGIC: &[u8; 8] = b"LKALSEG\n";
@@ -26,6 +26,12 @@ const HEAD_BYTES: usize = 16;
 const TAIL_BYTES: usize = 24;
 /// Bytes that share a checksum.
 const BLOCK_BYTES: usize = 16 << 10;
+/// Blocks that are asked for at once, at most: who reads more reads from front to back.
+const MOST_ASKED: usize = 64;
+/// So many blocks one after the other are a scan.
+const SCAN: usize = 3;
+/// Bytes at the end of a file that are read at once: the footer and the end of the checksums.
+const END_BYTES: usize = 64 << 10;
 /// Sections start at multiples of this.
 const ALIGNMENT: usize = 64;
 /// Footers are small: a longer one is damage.
@@ -206,6 +212,8 @@ pub(crate) struct SegmentFile {
     checksums: Range<usize>,
     /// A bit for every block whose checksum was found to match.
     checked: Box<[AtomicU64]>,
+    /// A bit for every block that the system was asked to read.
+    asked: Box<[AtomicU64]>,
     sections: Vec<SectionPlace>,
     /// The file goes away with its last reader.
     is_replaced: AtomicBool,
@@ -242,6 +250,8 @@ impl SegmentFile {
         // writes to, and gets its name here when it is complete. From then on this program only ever removes it;
         // no name is given twice. The documentation of `Index::open` asks the same of other programs.
         let map = unsafe { MappedFile::open(&file) }.map_err(Error::io(path, "map"))?;
+        map.will_need(0..HEAD_BYTES);
+        map.will_need(map.len().saturating_sub(END_BYTES)..map.len());
         SegmentFile::parse(SegmentBytes::Mapped(map), path)
     }
 
@@ -281,6 +291,9 @@ impl SegmentFile {
         let checksums = places.blocks.checked_mul(8).and_then(|bytes| data_end.checked_add(bytes));
         let checksums = checksums.filter(|&end| end <= tail_at as u64).map(|end| to_usize(data_end)..to_usize(end));
         let checksums = checksums.filter(|_| places.blocks == data_end.div_ceil(BLOCK_BYTES as u64));
+        if let (SegmentBytes::Mapped(map), Some(range)) = (&bytes, &checksums) {
+            map.will_need(range.clone());
+        }
         let Some(checksums) = checksums.filter(|range| format!("{:016x}", xxh3_64(&all[range.clone()])) == places.xxh3)
         else {
             return Err(Error::corrupt(path, "is damaged: its list of checksums does not match its own"));
@@ -291,11 +304,12 @@ impl SegmentFile {
                 return Err(Error::corrupt(path, reason));
             }
         }
-        let checked = (0..to_usize(places.blocks).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
+        let bits = || (0..to_usize(places.blocks).div_ceil(64)).map(|_| AtomicU64::new(0)).collect();
         let file = SegmentFile {
             path: path.to_path_buf(),
             checksums,
-            checked,
+            checked: bits(),
+            asked: bits(),
             sections: footer.sections,
             is_replaced: AtomicBool::new(false),
             bytes,
@@ -340,20 +354,57 @@ impl SegmentFile {
         self.sections.iter().map(|place| (place.name.as_str(), place.length))
     }
 
+    /// Whether the bit of a block is set.
+    #[inline]
+    fn is_set(bits: &[AtomicU64], block: usize) -> bool {
+        // Sections lie within the blocks: that was checked when the file was opened.
+        bits[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1
+    }
+
     /// Checks the blocks that hold `range`, unless that was done before.
     #[inline]
     fn check(&self, range: Range<usize>) -> Result<()> {
         for block in range.start / BLOCK_BYTES..range.end.div_ceil(BLOCK_BYTES) {
-            // Sections lie within the blocks: that was checked when the file was opened.
-            let is_checked = self.checked[block / 64].load(Ordering::Relaxed) >> (block % 64) & 1 == 1;
-            if !is_checked {
-                self.check_block(block)?;
+            if !SegmentFile::is_set(&self.checked, block) {
+                self.read_block(block, &range)?;
             }
         }
         Ok(())
     }
 
+    /// Has the blocks that hold `range` read from the disk, as far as they were never touched, and does not wait for them. Whether
+    /// all were asked for before.
+    #[inline]
+    fn will_need(&self, range: &Range<usize>) -> bool {
+        let end = range.end.div_ceil(BLOCK_BYTES);
+        let first = (range.start / BLOCK_BYTES..end).find(|&block| !SegmentFile::is_set(&self.asked, block));
+        if let Some(first) = first {
+            self.ask_for(first..end.min(first + MOST_ASKED));
+        }
+        first.is_none()
+    }
+
     #[cold]
+    fn ask_for(&self, blocks: Range<usize>) {
+        if let SegmentBytes::Mapped(map) = &self.bytes {
+            map.will_need(blocks.start * BLOCK_BYTES..blocks.end * BLOCK_BYTES);
+        }
+        for block in blocks {
+            self.asked[block / 64].fetch_or(1 << (block % 64), Ordering::Relaxed);
+        }
+    }
+
+    /// Checks a block that is touched first, for the sake of `range`.
+    #[cold]
+    fn read_block(&self, block: usize, range: &Range<usize>) -> Result<()> {
+        // Who comes from the blocks before is reading one after the other: the system reads ahead by itself, and more at once.
+        let is_scan = block >= SCAN && (block - SCAN..block).all(|before| SegmentFile::is_set(&self.checked, before));
+        if !is_scan {
+            self.will_need(range);
+        }
+        self.check_block(block)
+    }
+
     fn check_block(&self, block: usize) -> Result<()> {
         let all = self.bytes.all();
         let from = block * BLOCK_BYTES;
@@ -399,6 +450,33 @@ impl Section {
         let range = self.offset + from..self.offset + to;
         self.file.check(range.clone())?;
         Ok(&self.file.bytes.all()[range])
+    }
+
+    /// Where some of its bytes, which are checked now, are in the file; fewer where it ends.
+    #[inline]
+    pub(crate) fn place(&self, range: Range<usize>) -> Result<Range<usize>> {
+        let (from, to) = (range.start.min(self.length), range.end.min(self.length));
+        let range = self.offset + from..self.offset + to.max(from);
+        self.file.check(range.clone())?;
+        Ok(range)
+    }
+
+    /// Has some of its bytes read from the disk, or, once that was done, into the processor's cache; does not wait for them.
+    #[inline]
+    pub(crate) fn will_need(&self, range: Range<usize>) {
+        let (from, to) = (range.start.min(self.length), range.end.min(self.length));
+        if from < to {
+            let range = self.offset + from..self.offset + to;
+            if self.file.will_need(&range) {
+                prefetch(&self.file_bytes()[range]);
+            }
+        }
+    }
+
+    /// All bytes of the file, checked or not.
+    #[inline]
+    pub(crate) fn file_bytes(&self) -> &[u8] {
+        self.file.bytes.all()
     }
 
     /// All its bytes, of which only those in `range` are checked.

@@ -14,18 +14,14 @@ use crate::error::Result;
 use crate::index::segment::SortedKeys;
 use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
 use crate::index::segment::packed::BitWriter;
-use crate::kernel::word_at;
+use crate::kernel::{KeyCode, LONGEST_CODE, Lane, NearKey, RUN_LANES as LANES, SYMBOLS, near_keys, word_at};
 
 /// Bytes of a block, as in the paper.
 pub(crate) const DEFAULT_BLOCK: u32 = 1024;
 /// The shortest and the longest block.
 const BLOCKS: RangeInclusive<u32> = 256..=65_536;
-/// Places of a differing bit.
-const SYMBOLS: usize = 64;
-/// The longest code.
-const LONGEST: u32 = 32;
-/// Bits that are looked up at once.
-const PEEK: u32 = 11;
+/// Keys that are decoded before it is asked whether what is wanted has ended.
+const STRETCH: u32 = 32;
 /// Runs of more blocks than this are divided by their bits.
 const MOST_BLOCKS: u32 = 16;
 
@@ -34,7 +30,7 @@ fn code_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
     let mut counts = *counts;
     loop {
         let lengths = unbounded_lengths(&counts);
-        if lengths.iter().all(|&length| u32::from(length) <= LONGEST) {
+        if lengths.iter().all(|&length| u32::from(length) <= LONGEST_CODE) {
             return lengths;
         }
         // Flatter counts have shorter longest codes.
@@ -66,7 +62,7 @@ fn unbounded_lengths(counts: &[u64; SYMBOLS]) -> [u8; SYMBOLS] {
 fn codes(lengths: &[u8; SYMBOLS]) -> [(u64, u32); SYMBOLS] {
     let mut codes = [(0, 0); SYMBOLS];
     let mut next = 0u64;
-    for length in 1..=LONGEST {
+    for length in 1..=LONGEST_CODE {
         for (symbol, _) in lengths.iter().enumerate().filter(|(_, known)| u32::from(**known) == length) {
             codes[symbol] = (next.reverse_bits().unbounded_shr(64 - length), length);
             next += 1;
@@ -153,15 +149,34 @@ fn place(before: u64, key: u64) -> u32 {
 
 /// A table for queries.
 pub(crate) struct HuffmanTable {
-    /// Symbol and length for the next bits; length 0 where the code is longer than that.
-    short: Vec<(u8, u8)>,
-    /// Longer codes: code, length, symbol.
-    long: Vec<(u64, u32, u8)>,
+    code: Box<KeyCode>,
     blocks: u32,
     block_bytes: usize,
     key: Section,
     first: Section,
     block: Section,
+}
+
+/// A block of a table that may have keys near a query.
+pub(crate) struct Run {
+    /// The number of the table.
+    pub(crate) table: usize,
+    /// The query in the order of the table.
+    pub(crate) query: u64,
+    block: u32,
+    /// Keys that are wanted.
+    from: u64,
+    to: u64,
+}
+
+/// Where a lane is in its run.
+#[derive(Clone, Copy, Default)]
+struct Progress {
+    run: usize,
+    /// The row of the last key that was decoded.
+    row: u32,
+    /// Keys that come after it.
+    left: u32,
 }
 
 impl HuffmanTable {
@@ -172,6 +187,8 @@ impl HuffmanTable {
         let section = |name: &str| file.section(&format!("{name}.{table}"));
         let (code, key, first, block) = (section("code"), section("key"), section("first"), section("block"));
         let blocks = key.len() / 8;
+        code.will_need(0..SYMBOLS);
+        first.will_need(blocks * 4..blocks * 4 + 4);
         let fits = code.len() == SYMBOLS
             && key.len() == blocks * 8
             && first.len() == (blocks + 1) * 4
@@ -182,21 +199,10 @@ impl HuffmanTable {
         };
         let mut lengths = [0; SYMBOLS];
         lengths.copy_from_slice(code.bytes(0..SYMBOLS)?);
-        if lengths.iter().any(|&length| u32::from(length) > LONGEST) {
+        if lengths.iter().any(|&length| u32::from(length) > LONGEST_CODE) {
             return Err(file.corrupt(format!("is damaged: the code of table {table} is too long")));
         }
-        let (mut short, mut long) = (vec![(0, 0); 1 << PEEK], Vec::new());
-        for (symbol, (code, length)) in (0u8..).zip(codes(&lengths)) {
-            if length > PEEK {
-                long.push((code, length, symbol));
-            } else if length > 0 {
-                for rest in 0..1usize << (PEEK - length) {
-                    let at = usize::try_from(code).expect("no longer than its length") | rest << length;
-                    short[at] = (symbol, lengths[usize::from(symbol)]);
-                }
-            }
-        }
-        Ok(HuffmanTable { short, long, blocks: block_count, block_bytes, key, first, block })
+        Ok(HuffmanTable { code: KeyCode::new(&codes(&lengths)), blocks: block_count, block_bytes, key, first, block })
     }
 
     fn key_of(&self, block: u32) -> Result<u64> {
@@ -207,20 +213,37 @@ impl HuffmanTable {
         Ok(u32::try_from(self.first.number(block as usize, 4)?).expect("four bytes"))
     }
 
+    /// Has what a search for a probe begins with read.
+    #[inline]
+    pub(crate) fn foresee(&self, probe: u64, prefix: u32) {
+        let from = probe & !u64::MAX.unbounded_shr(prefix);
+        let guess = ((from >> 32) * u64::from(self.blocks)) >> 32;
+        let at = usize::try_from(guess).unwrap_or(0) * 8;
+        self.key.will_need(at..at + 8);
+        self.first.will_need(at / 2..at / 2 + 8);
+    }
+
     /// The first block whose last key is not below `key`: by interpolation, as keys are close to
     /// uniform, and by bisection where they are not.
     fn block_of(&self, key: u64) -> Result<u32> {
-        let (mut from, mut to) = (0, self.blocks);
-        let (mut low, mut high) = (0, u64::MAX);
+        self.block_among(0..self.blocks, key)
+    }
+
+    /// The same among some blocks; their end if there is none.
+    fn block_among(&self, among: Range<u32>, key: u64) -> Result<u32> {
+        let Range { start: mut from, end: mut to } = among;
+        let (mut low, mut high) = (if from == 0 { 0 } else { self.key_of(from - 1)? }, u64::MAX);
         let mut steps = 0;
         while from < to {
             let share = if steps < 6 && high > low {
-                u128::from(key.saturating_sub(low)) * u128::from(to - from) / (u128::from(high - low) + 1)
+                // The upper half of the words is enough, and is divided in one instruction.
+                let shift = 32u32.saturating_sub((high - low).leading_zeros());
+                let part = key.saturating_sub(low) >> shift;
+                part.min(u64::from(u32::MAX)) * u64::from(to - from) / (((high - low) >> shift) + 1)
             } else {
-                u128::from(to - from) / 2
+                u64::from(to - from) / 2
             };
-            // `low` is below the key and `high` is not, so that the share is less than the whole.
-            let at = from + u32::try_from(share).expect("a number of blocks");
+            let at = from.saturating_add(u32::try_from(share).unwrap_or(u32::MAX)).min(to - 1);
             let found = self.key_of(at)?;
             if found < key {
                 (from, low) = (at + 1, found);
@@ -232,15 +255,16 @@ impl HuffmanTable {
         Ok(from)
     }
 
-    /// Visits the rows whose first `prefix` bits are those of `probe` and that differ from
-    /// `query` in at most `radius` bits.
-    pub(crate) fn near(
+    /// Appends the blocks that can hold keys whose first `prefix` bits are those of `probe` and that differ from `query` in at
+    /// most `radius` bits.
+    pub(crate) fn runs(
         &self,
+        table: usize,
         probe: u64,
         prefix: u32,
         query: u64,
         radius: u32,
-        visit: &mut impl FnMut(u32, u64),
+        runs: &mut Vec<Run>,
     ) -> Result<()> {
         let rest = u64::MAX.unbounded_shr(prefix);
         let (from, to) = (probe & !rest, probe | rest);
@@ -248,28 +272,42 @@ impl HuffmanTable {
         if first >= self.blocks {
             return Ok(());
         }
-        let last = self.block_of(to)?.min(self.blocks - 1);
-        if last.saturating_sub(first) < MOST_BLOCKS || prefix == 64 {
-            for block in first..=last {
-                self.decode_block(block, &mut |row, key| {
-                    if (from..=to).contains(&key) && (key ^ query).count_ones() <= radius {
-                        visit(row, key);
+        let end = first.saturating_add(MOST_BLOCKS).min(self.blocks);
+        let mut last = first;
+        while last < end && self.key_of(last)? < to {
+            last += 1;
+        }
+        if last >= end && end < self.blocks {
+            if prefix < 64 {
+                // A crowd: half of it differs in the next bit.
+                let bit = 1u64 << (63 - prefix);
+                for value in [0, bit] {
+                    let probe = from | value;
+                    let differing = ((probe ^ query) & !(rest >> 1)).count_ones();
+                    if differing <= radius {
+                        self.runs(table, probe, prefix + 1, query, radius, runs)?;
                     }
-                    key <= to
-                })?;
+                }
+                return Ok(());
             }
-            return Ok(());
+            last = self.block_among(end..self.blocks, to)?;
         }
-        // A crowd: half of it differs in the next bit.
-        let bit = 1u64 << (63 - prefix);
-        for value in [0, bit] {
-            let probe = from | value;
-            let differing = ((probe ^ query) & !(rest >> 1)).count_ones();
-            if differing <= radius {
-                self.near(probe, prefix + 1, query, radius, visit)?;
-            }
-        }
+        let last = last.min(self.blocks - 1);
+        self.block.will_need(first as usize * self.block_bytes..(last as usize + 1) * self.block_bytes);
+        self.first.will_need(first as usize * 4..(last as usize + 2) * 4);
+        runs.extend((first..=last).map(|block| Run { table, query, block, from, to }));
         Ok(())
+    }
+
+    /// Where a block is in the file, in bytes, its rows, and its first key.
+    fn enter(&self, block: u32) -> Result<(usize, Range<u32>, u64)> {
+        let from = block as usize * self.block_bytes;
+        let place = self.block.place(from..from + self.block_bytes)?;
+        let (first, end) = (self.first_of(block)?, self.first_of(block + 1)?);
+        // In a damaged table no more than fit.
+        let most = u32::try_from(self.block_bytes * 8).unwrap_or(u32::MAX);
+        let rows = first..end.max(first).min(first.saturating_add(most));
+        Ok((place.start, rows, word_at(self.block.file_bytes(), place.start)))
     }
 
     /// The row of a key.
@@ -310,66 +348,72 @@ impl HuffmanTable {
 
     /// Visits the rows of a block while `visit` says to go on.
     fn decode_block(&self, block: u32, visit: &mut impl FnMut(u32, u64) -> bool) -> Result<()> {
-        let from = block as usize * self.block_bytes;
-        let bytes = self.block.bytes(from..from + self.block_bytes)?;
-        let rows = self.first_of(block)?..self.first_of(block + 1)?;
-        let mut bits = BitReader { bytes, bit: 0 };
-        let mut key = bits.take(64);
+        let (byte, rows, mut key) = self.enter(block)?;
+        let bytes = self.block.file_bytes().get(..byte + self.block_bytes).unwrap_or_default();
+        let mut bit = byte as u64 * 8 + 64;
         for row in rows {
-            if !visit(row, key) {
+            if !visit(row, key) || bit >= bytes.len() as u64 * 8 {
                 break;
             }
-            if bits.bit >= self.block_bytes * 8 {
-                break;
-            }
-            let symbol = self.symbol(&mut bits);
-            key = (key >> symbol | 1) << symbol | bits.take(u32::from(symbol));
+            self.code.next_key(bytes, &mut bit, &mut key);
         }
         Ok(())
     }
+}
 
-    #[inline]
-    fn symbol(&self, bits: &mut BitReader<'_>) -> u8 {
-        let next = bits.peek();
-        #[allow(clippy::cast_possible_truncation)] // masked
-        let (symbol, length) = self.short[(next & ((1 << PEEK) - 1)) as usize];
-        if length > 0 {
-            bits.bit += usize::from(length);
-            return symbol;
-        }
-        for &(code, length, symbol) in &self.long {
-            if next & ((1 << length) - 1) == code {
-                bits.bit += length as usize;
-                return symbol;
+/// Visits the keys in `runs` that differ from their queries in at most `radius` bits: the run, the row and the key.
+pub(crate) fn near_in_runs<'a>(
+    table_of: impl Fn(usize) -> Option<&'a HuffmanTable>,
+    runs: &[Run],
+    radius: u32,
+    near: &mut Vec<NearKey>,
+    visit: &mut impl FnMut(&Run, u32, u64),
+) -> Result<()> {
+    let mut waiting = runs.iter().enumerate();
+    let Some(table) = runs.first().and_then(|run| table_of(run.table)) else { return Ok(()) };
+    let bytes = table.block.file_bytes();
+    let mut lanes = [Lane { code: &table.code, bit: 0, key: 0, query: 0 }; LANES];
+    let (mut progress, mut open) = ([Progress::default(); LANES], 0);
+    loop {
+        while open < LANES
+            && let Some((number, run)) = waiting.next()
+        {
+            let Some(table) = table_of(run.table) else { continue };
+            let (byte, rows, key) = table.enter(run.block)?;
+            if rows.is_empty() {
+                continue;
+            }
+            if (run.from..=run.to).contains(&key) && (key ^ run.query).count_ones() <= radius {
+                visit(run, rows.start, key);
+            }
+            let left = rows.end - rows.start - 1;
+            if left > 0 && key < run.to {
+                lanes[open] = Lane { code: &table.code, bit: byte as u64 * 8 + 64, key, query: run.query };
+                progress[open] = Progress { run: number, row: rows.start, left };
+                open += 1;
             }
         }
-        bits.bit = usize::MAX / 2; // not a code: the end of a damaged block
-        0
-    }
-}
-
-struct BitReader<'a> {
-    bytes: &'a [u8],
-    bit: usize,
-}
-
-impl BitReader<'_> {
-    /// At least the next 57 bits; zeros behind the end.
-    #[inline]
-    fn peek(&self) -> u64 {
-        word_at(self.bytes, self.bit / 8) >> (self.bit % 8)
-    }
-
-    /// The next `count` bits.
-    #[inline]
-    fn take(&mut self, count: u32) -> u64 {
-        if count > 32 {
-            let low = self.take(32);
-            return low | self.take(count - 32) << 32;
+        let Some(count) = progress[..open].iter().map(|lane| lane.left.min(STRETCH)).min() else { return Ok(()) };
+        near.clear();
+        near_keys(bytes, &mut lanes[..open], count, radius, near);
+        for &(lane, at, key) in near.iter() {
+            let run = &runs[progress[lane].run];
+            if (run.from..=run.to).contains(&key) {
+                visit(run, progress[lane].row + 1 + at, key);
+            }
         }
-        let bits = self.peek() & ((1u64 << count) - 1);
-        self.bit += count as usize;
-        bits
+        let mut at = 0;
+        while at < open {
+            let lane = &mut progress[at];
+            (lane.row, lane.left) = (lane.row + count, lane.left - count);
+            if lane.left == 0 || lanes[at].key >= runs[lane.run].to {
+                open -= 1;
+                lanes.swap(at, open);
+                progress.swap(at, open);
+            } else {
+                at += 1;
+            }
+        }
     }
 }
 

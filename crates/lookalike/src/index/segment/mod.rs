@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::index::segment::file::{Section, SegmentFile};
-use crate::index::segment::huffman::HuffmanTable;
+use crate::index::segment::huffman::{HuffmanTable, near_in_runs};
 use crate::index::segment::ids::{Id, IdKind, Ids};
 use crate::index::segment::packed::{PackedShape, PackedTable, ProbeScratch};
 use crate::names::named;
@@ -113,6 +113,21 @@ pub(crate) struct Hit {
     pub(crate) row: Option<u32>,
 }
 
+/// What a table has near a query.
+struct Found {
+    table: usize,
+    /// The query, in the order of the table.
+    key: u64,
+    /// The row in the table.
+    row: u32,
+    /// The bits that differ, where they are in fingerprints.
+    difference: u64,
+}
+
+/// Probes of a query for which all is read beforehand: more would push each other out of the caches.
+const MOST_FORESEEN: u64 = 128;
+/// Blocks that wait to be decoded side by side, at most, until they are: their list is small.
+const MOST_RUNS: usize = 256;
 /// Numbers that are searched without checking checksums in between.
 const NARROW: usize = 4096;
 
@@ -207,17 +222,47 @@ impl Segment {
         hits: &mut Vec<Hit>,
     ) -> Result<()> {
         let before = hits.len();
+        let collect = |hits: &mut Vec<Hit>, found: Found| {
+            hits.push(Hit {
+                distance: found.difference.count_ones(),
+                fingerprint: query ^ found.difference,
+                row: (found.table == 0).then_some(found.row),
+            });
+        };
+        self.foresee(query)?;
         for (number, shape) in self.design.tables().iter().enumerate() {
-            let mut found = |row: u32, difference: u64| {
-                hits.push(Hit {
-                    distance: difference.count_ones(),
-                    fingerprint: query ^ difference,
-                    row: (number == 0).then_some(row),
-                });
-            };
-            self.probe(number, shape.permute(query), radius, scratch, &mut found)?;
-            if is_any && hits.len() > before {
-                return Ok(());
+            self.probe(number, shape.permute(query), radius, scratch, &mut |found| collect(hits, found))?;
+            if is_any {
+                self.look_through(radius, scratch, &mut |found| collect(hits, found))?;
+                if hits.len() > before {
+                    return Ok(());
+                }
+            }
+        }
+        self.look_through(radius, scratch, &mut |found| collect(hits, found))
+    }
+
+    /// Has read what all tables need for a query, before the first of them waits for it.
+    fn foresee(&self, query: u64) -> Result<()> {
+        if self.design.probes() > MOST_FORESEEN {
+            return Ok(());
+        }
+        let probes = || {
+            self.design.tables().iter().zip(&self.tables).flat_map(|(shape, (table, patterns))| {
+                let key = shape.permute(query);
+                patterns.iter().map(move |pattern| (shape.prefix, table, key ^ pattern))
+            })
+        };
+        for (prefix, table, probe) in probes() {
+            match table {
+                SegmentTable::Packed(table) => table.foresee(probe),
+                SegmentTable::Huffman(table) => table.foresee(probe, prefix),
+            }
+        }
+        // The blocks of Huffman code all wait anyway, and are asked for when they are found.
+        for (_, table, probe) in probes() {
+            if let SegmentTable::Packed(table) = table {
+                table.foresee_rows(probe)?;
             }
         }
         Ok(())
@@ -232,12 +277,14 @@ impl Segment {
             keys.par_sort_unstable();
             let probe_all = |keys: &[u64]| -> Result<Vec<(u64, u64)>> {
                 let (mut scratch, mut pairs) = (ProbeScratch::default(), Vec::new());
+                let mut add = |found: Found| {
+                    let query = shape.restore(found.key);
+                    pairs.push((query, query ^ found.difference));
+                };
                 for &key in keys {
-                    let query = shape.restore(key);
-                    self.probe(number, key, radius, &mut scratch, &mut |_, difference| {
-                        pairs.push((query, query ^ difference));
-                    })?;
+                    self.probe(number, key, radius, &mut scratch, &mut add)?;
                 }
+                self.look_through(radius, &mut scratch, &mut add)?;
                 Ok(pairs)
             };
             let pairs = keys.par_chunks(1 << 14).map(probe_all).collect::<Result<Vec<Vec<(u64, u64)>>>>()?;
@@ -246,8 +293,8 @@ impl Segment {
         Ok(all)
     }
 
-    /// Visits everything within `radius` of a key of table `number` that no earlier table finds: its row in the table,
-    /// and the difference.
+    /// Visits everything within `radius` of a key of table `number` that no earlier table finds; of a table in Huffman code, later:
+    /// [`look_through`](Self::look_through) decodes blocks of several probes side by side.
     #[inline]
     fn probe(
         &self,
@@ -255,29 +302,59 @@ impl Segment {
         key: u64,
         radius: u32,
         scratch: &mut ProbeScratch,
-        visit: &mut impl FnMut(u32, u64),
+        visit: &mut impl FnMut(Found),
     ) -> Result<()> {
         let shape = &self.design.tables()[number];
         let (table, patterns) = &self.tables[number];
         let prefix = !u64::MAX.unbounded_shr(shape.prefix);
         for &pattern in patterns {
             let probe = key ^ pattern;
-            let mut found = |row: u32, near: u64| {
-                // Rows of the same bucket with another prefix are found by another probe.
-                if (near ^ probe) & prefix != 0 {
-                    return;
-                }
-                let difference = shape.restore(near ^ key);
-                if self.design.first_table(difference) == Some(number) {
-                    visit(row, difference);
-                }
-            };
             match table {
-                SegmentTable::Packed(table) => table.near(probe, key, radius, scratch, &mut found)?,
-                SegmentTable::Huffman(table) => table.near(probe, shape.prefix, key, radius, &mut found)?,
+                SegmentTable::Packed(table) => {
+                    let mut found = |row: u32, near: u64| {
+                        // Rows of the same bucket with another prefix are found by another probe.
+                        if (near ^ probe) & prefix == 0 {
+                            self.visit_first(number, key, row, near, visit);
+                        }
+                    };
+                    table.near(probe, key, radius, scratch, &mut found)?;
+                }
+                SegmentTable::Huffman(table) => {
+                    table.runs(number, probe, shape.prefix, key, radius, &mut scratch.runs)?;
+                    if scratch.runs.len() >= MOST_RUNS {
+                        self.look_through(radius, scratch, visit)?;
+                    }
+                }
             }
         }
         Ok(())
+    }
+
+    /// Visits everything within `radius` in the blocks that wait in `scratch`.
+    fn look_through(&self, radius: u32, scratch: &mut ProbeScratch, visit: &mut impl FnMut(Found)) -> Result<()> {
+        if scratch.runs.is_empty() {
+            return Ok(());
+        }
+        let table_of = |number: usize| match self.tables.get(number) {
+            Some((SegmentTable::Huffman(table), _)) => Some(table),
+            _ => None,
+        };
+        let runs = std::mem::take(&mut scratch.runs);
+        let result = near_in_runs(table_of, &runs, radius, &mut scratch.near, &mut |run, row, near| {
+            self.visit_first(run.table, run.query, row, near, visit);
+        });
+        scratch.runs = runs;
+        scratch.runs.clear();
+        result
+    }
+
+    /// Visits a key near another one, unless an earlier table finds it.
+    #[inline]
+    fn visit_first(&self, table: usize, key: u64, row: u32, near: u64, visit: &mut impl FnMut(Found)) {
+        let difference = self.design.tables()[table].restore(near ^ key);
+        if self.design.first_table(difference) == Some(table) {
+            visit(Found { table, key, row, difference });
+        }
     }
 
     /// The row of a fingerprint.

@@ -14,7 +14,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Result;
 use crate::index::segment::file::{Section, SegmentFile, SegmentWriter};
-use crate::kernel::{Packed, WIDEST_PACKED, near_packed, word_at};
+use crate::index::segment::huffman::Run;
+use crate::kernel::{NearKey, Packed, WIDEST_PACKED, near_packed, word_at};
 
 /// How a key is cut into what the directory, the high part and the low part hold of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -244,6 +245,9 @@ pub(crate) struct PackedTable {
 pub(crate) struct ProbeScratch {
     rows: Vec<u32>,
     slots: Vec<(u64, Range<u32>)>,
+    /// Of tables in Huffman code: blocks to look through, and what was found.
+    pub(crate) runs: Vec<Run>,
+    pub(crate) near: Vec<NearKey>,
 }
 
 /// The rows of a bucket and where its high parts begin.
@@ -274,14 +278,36 @@ impl PackedTable {
         Ok(PackedBucket { number, rows: start..end.max(start) })
     }
 
-    /// The low parts, as far as `rows` need them.
-    fn lows(&self, rows: &Range<u32>) -> Result<Packed<'_>> {
+    /// Has the entry of a probe's bucket read.
+    #[inline]
+    pub(crate) fn foresee(&self, probe: u64) {
+        let at = to_usize(self.shape.bucket_of(probe) * 4);
+        self.directory.will_need(at..at + 8);
+    }
+
+    /// Has the low parts of a probe's bucket read.
+    #[inline]
+    pub(crate) fn foresee_rows(&self, probe: u64) -> Result<()> {
+        let bucket = self.bucket(self.shape.bucket_of(probe))?;
+        if bucket.rows.end - bucket.rows.start <= LONGEST_SCAN {
+            self.low.will_need(self.low_bytes(&bucket.rows));
+        }
+        Ok(())
+    }
+
+    /// Where the low parts of `rows` are, with all that is read for them.
+    fn low_bytes(&self, rows: &Range<u32>) -> Range<usize> {
         let width = u64::from(self.shape.low_bits);
         let byte = |row: u64| to_usize(row * width / 8);
         // Groups of eight are read whole, and the last one together with some bytes behind it.
         let from = byte(u64::from(rows.start) / 8 * 8);
         let to = byte(u64::from(rows.end).next_multiple_of(8)) + 64;
-        Ok(Packed::new(self.low.whole_checked_at(from..to)?, self.shape.low_bits))
+        from..to
+    }
+
+    /// The low parts, as far as `rows` need them.
+    fn lows(&self, rows: &Range<u32>) -> Result<Packed<'_>> {
+        Ok(Packed::new(self.low.whole_checked_at(self.low_bytes(rows))?, self.shape.low_bits))
     }
 
     /// Visits the row and the key of everything in the bucket of `probe` whose key differs from

@@ -90,3 +90,28 @@ fn other_lengths_and_other_codecs_are_refused() {
     let raw = IndexConfig { codec: TableCodec::Raw, ..config(512, "4") };
     assert!(refused(raw).contains("only the codec huffman"));
 }
+
+#[test]
+fn many_blocks_of_many_queries_side_by_side_equal_a_scan() {
+    let mut state = 64;
+    // A crowd with one prefix, close enough that none of its blocks is left out, and others anywhere.
+    let crowd = next_random(&mut state);
+    let fingerprints = (0..60_000u64).map(|at| if at % 2 == 0 { crowd ^ at } else { next_random(&mut state) });
+    let rows: Vec<(u64, Id)> = fingerprints.zip(0..).map(|(fingerprint, id)| (fingerprint, Id::Number(id))).collect();
+    let directory = tempfile::tempdir().unwrap();
+    let index = built(directory.path(), config(256, "4"), &rows);
+    let queries: Vec<u64> =
+        (0..64u32).map(|at| flipped(rows[at as usize * 900].0, at % 4, &mut state)).chain([crowd, !crowd]).collect();
+    let mut expected = Vec::new();
+    for &query in &queries {
+        let near = scan(&rows, query, 3);
+        assert_eq!(asked(&mut index.reader(), query, 3), near);
+        assert_eq!(index.reader().any(query, 3).unwrap(), !near.is_empty());
+        expected.extend(near.into_iter().map(|(_, fingerprint, _)| (query, fingerprint)));
+    }
+    expected.sort_unstable();
+    expected.dedup();
+    let over = |tables: TablesOver| index.reader().with_tables_over(tables).batch(&queries, 3).unwrap();
+    assert_eq!(over(TablesOver::Rows), expected);
+    assert_eq!(over(TablesOver::Queries), expected);
+}

@@ -46,9 +46,9 @@ impl<'a> PlainCopy<'a> {
             let together = together(stretches);
             let (some, rest) = stretches.split_at(together.max(1));
             if together > 0 {
-                self.copy_short(some, out, path)?
+                self.copy_short(some, out, path)?;
             } else {
-                self.copy_long(start, end, out, path)?
+                self.copy_long(start, end, out, path)?;
             }
             stretches = rest;
         }
@@ -164,7 +164,8 @@ mod tests {
                 stretches.push((at, TO_THE_END));
             }
             let (bytes, found) = copied(&stretches);
-            let range = |&(start, end): &Stretch| &bytes[start as usize..end.min(FILE_BYTES) as usize];
+            let index = |at: u64| usize::try_from(at.min(FILE_BYTES)).unwrap();
+            let range = |&(start, end): &Stretch| &bytes[index(start)..index(end)];
             let expected: Vec<u8> = stretches.iter().flat_map(range).copied().collect();
             prop_assert!(found.unwrap() == expected);
         }
