@@ -359,6 +359,18 @@ impl Sketcher {
         PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
     }
 
+    /// The same, once the columns of the page have been made.
+    pub(crate) fn sketch_with_columns(&mut self) -> PageSketch<'_> {
+        let has_all = self.layout.bits > 0 || self.layout.bands > 0 && self.plan.sketch.projection.is_none();
+        if !has_all {
+            return self.sketch();
+        }
+        if !self.sketches_features() {
+            self.make_features();
+        }
+        PageSketch { features: &self.features, weights: &self.weights, sketch: &self.sketch }
+    }
+
     /// The group that the page just read is searched within.
     pub(crate) fn group(&self) -> u64 {
         self.group

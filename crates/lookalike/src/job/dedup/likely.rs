@@ -23,7 +23,7 @@ const LEAST_BYTES: usize = 32 << 20;
 /// Keys that a page must share: one is often shared by chance.
 const LEAST_SHARED: u32 = 2;
 /// Bits of the filter for each expected key, and at the most in all: 16 MiB.
-const BITS_PER_KEY: u64 = 64;
+const BITS_PER_KEY: u64 = 32;
 const MOST_BITS: u64 = 1 << 27;
 /// Bytes of input for a page, at a guess.
 const BYTES_PER_PAGE: u64 = 2048;
@@ -61,11 +61,10 @@ impl LikelyPages {
             // As many words as a power of two.
             let word = &self.seen[usize::try_from(hash).unwrap_or(usize::MAX) & (self.seen.len() - 1)];
             keys += 1;
-            if word.load(Ordering::Relaxed) & bit == 0 {
-                word.fetch_or(bit, Ordering::Relaxed);
-            } else {
-                shared += 1;
-            }
+            let before = word.load(Ordering::Relaxed);
+            shared += u32::from(before & bit != 0);
+            // Not as one step, which would wait for memory each time: a bit that is lost to another thread is a guess less.
+            word.store(before | bit, Ordering::Relaxed);
         }
         (LEAST_SHARED..keys).contains(&shared)
     }

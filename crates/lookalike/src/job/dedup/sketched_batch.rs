@@ -190,7 +190,7 @@ impl SketchedBatch {
             if is_long_enough {
                 sketcher.columns(&mut self.row_columns);
                 if with.likely.is_some_and(|likely| likely.is_likely(&self.row_columns)) {
-                    self.likely.push(number, sketcher.sketch());
+                    self.likely.push(number, sketcher.sketch_with_columns());
                 }
             } else {
                 self.row_columns.fill(NO_KEY); // takes no part in the join
