@@ -14,7 +14,6 @@ use crate::feature::multiset::number_copies;
 use crate::feature::shingle::shingles;
 use crate::feature::spot::{Spots, built_in};
 use crate::feature::words::words_and_phrases;
-use crate::kernel::le_bytes;
 use crate::page::{Body, RawPage, SourceId, Token};
 use crate::plan::{ColumnLayout, Features, Measure, Plan};
 use crate::plan::{Weights, Within};
@@ -276,7 +275,7 @@ impl Sketcher {
         // A few words that are left of a page do not say that it is the same page as another.
         let short_text = read.text_hash.filter(|_| count > 0 && !self.plan.is_long_enough(count));
         let identity = if short_text.is_none() && self.within.is_none() {
-            xxh3_128(le_bytes(read.tokens, &mut self.bytes))
+            xxh3_128(&u64::bytes(read.tokens))
         } else {
             self.bytes.clear();
             u64::encode(read.tokens, &mut self.bytes);

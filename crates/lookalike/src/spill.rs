@@ -6,6 +6,7 @@
 
 mod list;
 
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Write;
 use std::ops::{Deref, Index, Range};
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::{Error, Result};
-use crate::kernel::{AnyBits, MappedFile, MappedItems};
+use crate::kernel::{AnyBits, MappedFile, MappedItems, bytes_of};
 use crate::page::PageId;
 pub(crate) use list::LongList;
 
@@ -24,6 +25,12 @@ pub trait Fixed: Copy + Default {
     const BYTES: usize;
     /// Appends the items' bytes.
     fn encode(items: &[Self], bytes: &mut Vec<u8>);
+    /// The items' bytes, as they are where they have this form in memory.
+    fn bytes(items: &[Self]) -> Cow<'_, [u8]> {
+        let mut bytes = Vec::with_capacity(items.len() * Self::BYTES);
+        Self::encode(items, &mut bytes);
+        bytes.into()
+    }
     /// Appends the items the bytes stand for.
     fn decode(bytes: &[u8], items: &mut Vec<Self>);
 }
@@ -33,12 +40,19 @@ macro_rules! fixed {
         impl Fixed for $item {
             const BYTES: usize = size_of::<$item>();
             fn encode(items: &[Self], bytes: &mut Vec<u8>) {
-                // Fixed-size copies into room that is already there: this becomes one plain copy.
-                let start = bytes.len();
-                bytes.resize(start + items.len() * Self::BYTES, 0);
-                for (room, item) in bytes[start..].chunks_exact_mut(Self::BYTES).zip(items) {
-                    room.copy_from_slice(&item.to_le_bytes());
+                if cfg!(target_endian = "little") {
+                    bytes.extend_from_slice(bytes_of(items));
+                } else {
+                    bytes.extend(items.iter().flat_map(|item| item.to_le_bytes()));
                 }
+            }
+            fn bytes(items: &[Self]) -> Cow<'_, [u8]> {
+                if cfg!(target_endian = "little") {
+                    return Cow::Borrowed(bytes_of(items));
+                }
+                let mut bytes = Vec::with_capacity(size_of_val(items));
+                Self::encode(items, &mut bytes);
+                bytes.into()
             }
             fn decode(bytes: &[u8], items: &mut Vec<Self>) {
                 items.extend(bytes.chunks_exact(Self::BYTES).map(|chunk| {
@@ -63,9 +77,7 @@ pub(crate) mod as_bytes {
     use super::Fixed;
 
     pub(crate) fn serialize<T: Fixed, S: Serializer>(items: &[T], serializer: S) -> Result<S::Ok, S::Error> {
-        let mut bytes = Vec::with_capacity(items.len() * T::BYTES);
-        T::encode(items, &mut bytes);
-        serializer.serialize_bytes(&bytes)
+        serializer.serialize_bytes(&T::bytes(items))
     }
 
     pub(crate) fn deserialize<'de, T: Fixed, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
@@ -422,6 +434,21 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn bytes_of_items_are_those_of_one_after_the_other(
+            long in prop::collection::vec(any::<u128>(), 0..20),
+            words in prop::collection::vec(any::<u64>(), 0..20),
+            halves in prop::collection::vec(any::<u32>(), 0..20),
+        ) {
+            let expected = |items: &mut dyn Iterator<Item = Vec<u8>>| items.flatten().collect::<Vec<u8>>();
+            prop_assert_eq!(&*u128::bytes(&long), expected(&mut long.iter().map(|item| item.to_le_bytes().to_vec())));
+            prop_assert_eq!(&*u64::bytes(&words), expected(&mut words.iter().map(|item| item.to_le_bytes().to_vec())));
+            prop_assert_eq!(&*u32::bytes(&halves), expected(&mut halves.iter().map(|item| item.to_le_bytes().to_vec())));
+            let mut decoded = Vec::new();
+            u64::decode(&u64::bytes(&words), &mut decoded);
+            prop_assert_eq!(decoded, words);
+        }
+
         #[test]
         fn what_went_in_comes_out_in_memory_and_from_a_file(
             runs in prop::collection::vec(prop::collection::vec(any::<u64>(), 0..40), 0..20),

@@ -55,6 +55,13 @@ impl AnyBits for u32 {}
 impl AnyBits for u64 {}
 impl AnyBits for u128 {}
 
+/// The bytes of numbers, in the byte order of this machine; where that is another
+/// one than in files, they are written one number after the other.
+pub(crate) fn bytes_of<T: AnyBits>(items: &[T]) -> &[u8] {
+    // SAFETY: numbers have no padding, any bytes may be looked at, and these are borrowed as long as the numbers are.
+    unsafe { std::slice::from_raw_parts(items.as_ptr().cast::<u8>(), size_of_val(items)) }
+}
+
 /// The numbers in a file, in the byte order of this machine.
 #[derive(Debug)]
 pub(crate) struct MappedItems<T> {

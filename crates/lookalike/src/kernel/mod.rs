@@ -12,12 +12,12 @@ mod ascii_words;
 mod byte_class;
 mod hamming;
 mod key_runs;
-mod le_bytes;
 mod majority;
 mod map;
 mod min_values;
 mod plain_json;
 mod runs;
+mod shared;
 mod utf8;
 mod vector_unit;
 
@@ -31,11 +31,11 @@ pub use key_runs::{
     KeyCode, LANES as RUN_LANES, LONGEST_CODE, Lane, NearKey, SYMBOLS, near_keys, near_keys_on, near_keys_scalar,
     prefetch,
 };
-pub use le_bytes::{le_bytes, le_bytes_safe};
 pub use majority::{Mixer, majority, majority_mixed, majority_on, majority_scalar};
-pub(crate) use map::{AnyBits, FileRoom, MappedFile, MappedItems};
+pub(crate) use map::{AnyBits, FileRoom, MappedFile, MappedItems, bytes_of};
 pub use min_values::{min_values, min_values_on, min_values_scalar};
 pub use plain_json::{plain_json_end, plain_json_end_on, plain_json_end_scalar};
 pub use runs::{mix, runs, runs_on, runs_scalar};
+pub use shared::{shared_at_least, shared_at_least_on, shared_at_least_scalar};
 pub use utf8::text_of_utf8;
 pub use vector_unit::VectorUnit;

@@ -36,7 +36,7 @@ pub fn plain_json_end_on(unit: VectorUnit, bytes: &[u8], from: usize) -> usize {
 pub fn plain_json_end_scalar(bytes: &[u8], from: usize) -> usize {
     let rest = bytes.get(from..).unwrap_or_default();
     let is_end = |&byte: &u8| byte == b'"' || byte == b'\\' || byte < FIRST_PLAIN;
-    rest.iter().position(|byte| is_end(byte)).map_or(bytes.len(), |length| from + length)
+    rest.iter().position(is_end).map_or(bytes.len(), |length| from + length)
 }
 
 #[cfg(target_arch = "x86_64")]

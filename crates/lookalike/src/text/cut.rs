@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::kernel::le_bytes;
 use crate::page::Token;
+use crate::spill::Fixed;
 use crate::text::frames::{ASIDE, BlockFacts, LINKS, PROSE, PROSE_WORDS};
 use crate::text::html::{ImageTerm, PageText};
 use crate::text::tokenize::{TermSink, Tokenizer, TokensAt, Words};
@@ -181,5 +181,5 @@ pub(super) fn ranges(ends: &[usize]) -> impl Iterator<Item = Range<usize>> + '_ 
 
 /// A hash of a sequence of tokens.
 pub(super) fn hash_of_tokens(tokens: &[Token]) -> u64 {
-    xxh3_64(le_bytes(tokens, &mut Vec::new()))
+    xxh3_64(&u64::bytes(tokens))
 }

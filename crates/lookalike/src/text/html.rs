@@ -11,6 +11,7 @@ use memchr::{memchr, memmem};
 use url::Url;
 
 use crate::page::Token;
+use crate::text::entities::push_unescaped;
 use crate::text::outline::{BlockPlace, Outline};
 use crate::text::tag_name::{TagName, equal_bytes, find_byte, first_byte, word_at};
 use crate::text::term::term_token;
@@ -33,6 +34,8 @@ pub struct PageText {
     pub(super) names: Vec<u64>,
     /// Where its hyperlinks lead, in their order, repetitions included. Only if asked for.
     pub(super) links: Vec<String>,
+    /// Finds places; kept from page to page with what it knows of names.
+    outline: Outline,
 }
 
 /// One `<img>`: a term at a place in the text.
@@ -200,10 +203,12 @@ pub fn extract_links(html: &str, page_url: Option<&str>, page: &mut PageText) {
 /// The same, with where each block stands in the markup.
 pub fn extract_with_places(html: &str, page_url: Option<&str>, scripts: bool, page: &mut PageText) {
     page.clear();
-    let mut outline = Outline::default();
+    let mut outline = std::mem::take(&mut page.outline);
+    outline.clear();
     let bytes = html.as_bytes();
     Extractor { html, bytes, page_url, scripts, wants_links: false, outline: Some(&mut outline), page }.run();
     page.places.push(outline.place(page.text.len()));
+    page.outline = outline;
 }
 
 struct Extractor<'h, 'p> {
@@ -279,7 +284,7 @@ impl Extractor<'_, '_> {
     fn add_text(&mut self, range: Range<usize>, has_entities: bool) {
         let piece = &self.html[range];
         if has_entities {
-            self.page.text.push_str(&htmlize::unescape(piece));
+            push_unescaped(piece, &mut self.page.text);
         } else {
             self.page.text.push_str(piece);
         }

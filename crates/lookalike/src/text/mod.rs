@@ -7,6 +7,7 @@ pub mod canonical;
 pub mod charset;
 pub mod core;
 mod cut;
+mod entities;
 pub(crate) mod frames;
 mod held;
 pub mod html;

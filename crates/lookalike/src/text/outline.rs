@@ -6,7 +6,7 @@
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::text::tag_name::TagName;
+use crate::text::tag_name::{TagName, word_at};
 
 /// Open elements that are kept.
 const MOST_DEPTH: usize = 256;
@@ -16,6 +16,10 @@ const MOST_SEARCHED: usize = 64;
 const SHORT_NAME: usize = 64;
 /// Names of elements that are kept of a page.
 const MOST_NAMES: usize = 4096;
+/// Attributes that are remembered, and the bytes and names that each has at the most.
+const KNOWN_CLASSES: usize = 128;
+const KNOWN_BYTES: usize = 48;
+const KNOWN_NAMES: usize = 6;
 
 /// Words in the names that people give to what is not the story.
 const CUES: [&str; 34] = [
@@ -83,22 +87,64 @@ pub(crate) struct BlockPlace {
     pub link_bytes: usize,
 }
 
+#[derive(Debug)]
 struct OpenElement {
     name: TagName,
     path: u64,
     is_aside: bool,
 }
 
+/// What the names in a `class` come to. The same few stand at most elements of a site, so that they are kept.
+#[derive(Debug, Clone, Copy)]
+struct KnownClasses {
+    /// The attribute, with zeros behind it.
+    classes: [u8; KNOWN_BYTES],
+    length: usize,
+    /// Of the names; the first is that of an empty one where there is none.
+    hashes: [u64; KNOWN_NAMES],
+    names: usize,
+    has_cue: bool,
+}
+
+impl KnownClasses {
+    const NONE: KnownClasses =
+        KnownClasses { classes: [0; KNOWN_BYTES], length: 0, hashes: [0; KNOWN_NAMES], names: 0, has_cue: false };
+
+    /// Nothing if they are too long or too many to be kept.
+    fn of(classes: &str) -> Option<KnownClasses> {
+        let mut known = KnownClasses { length: classes.len(), ..KnownClasses::NONE };
+        known.classes.get_mut(..classes.len())?.copy_from_slice(classes.as_bytes());
+        (known.hashes[0], known.has_cue) = (name_hash(""), has_cue(classes));
+        for name in classes.split_ascii_whitespace() {
+            *known.hashes.get_mut(known.names)? = name_hash(name);
+            known.names += 1;
+        }
+        Some(known)
+    }
+
+    fn is_of(&self, classes: &str) -> bool {
+        self.length == classes.len() && &self.classes[..self.length] == classes.as_bytes()
+    }
+}
+
 /// The elements that are open.
-#[derive(Default)]
+#[derive(Debug, Default)]
 pub(super) struct Outline {
     open: Vec<OpenElement>,
+    /// Classes that were met before, each in the place that its bytes lead to.
+    known: Vec<KnownClasses>,
     /// Where the text of the link begins that is open.
     link_start: Option<usize>,
     link_bytes: usize,
 }
 
 impl Outline {
+    /// Forgets the elements of a page.
+    pub(super) fn clear(&mut self) {
+        self.open.clear();
+        (self.link_start, self.link_bytes) = (None, 0);
+    }
+
     /// The place of the block that ends here.
     pub(super) fn place(&mut self, text_end: usize) -> BlockPlace {
         // A link ends with its block: many are never closed.
@@ -122,24 +168,46 @@ impl Outline {
         if name == A {
             self.link_start = Some(text_end);
         }
-        let [classes, id, _] = called;
+        let [classes, id, role] = called;
         let is_named = !(classes.is_empty() && id.is_empty());
-        if is_named || parts_blocks {
-            let mut classes = classes.split_ascii_whitespace();
-            let first = classes.next();
-            let class = name_hash(first.unwrap_or_default());
-            if is_named {
-                let others = classes.chain(id.split_ascii_whitespace()).map(name_hash);
-                let room = MOST_NAMES.saturating_sub(names.len());
-                names.extend(first.map(|_| class).into_iter().chain(others).take(room));
+        if !is_named && !parts_blocks {
+            return;
+        }
+        let place = self.place_of(classes);
+        let known = place.map(|place| &self.known[place]);
+        let room = MOST_NAMES.saturating_sub(names.len());
+        if is_named && room > 0 {
+            let ids = id.split_ascii_whitespace().map(name_hash);
+            match known {
+                Some(known) => names.extend(known.hashes[..known.names].iter().copied().chain(ids).take(room)),
+                None => names.extend(classes.split_ascii_whitespace().map(name_hash).chain(ids).take(room)),
             }
-            if parts_blocks {
-                self.open_block(name, class, called);
-            }
+        }
+        if parts_blocks {
+            let first = || name_hash(classes.split_ascii_whitespace().next().unwrap_or_default());
+            let class = known.map_or_else(first, |known| known.hashes[0]);
+            let is_called_aside = known.map_or_else(|| has_cue(classes), |known| known.has_cue);
+            self.open_block(name, class, is_called_aside, id, role);
         }
     }
 
-    fn open_block(&mut self, name: TagName, class: u64, [classes, id, role]: [&str; 3]) {
+    /// Where it is kept what classes come to, if they are short and few.
+    fn place_of(&mut self, classes: &str) -> Option<usize> {
+        let bytes = classes.as_bytes();
+        // Names that differ do so at their ends most often.
+        let end = word_at(bytes, bytes.len().saturating_sub(8));
+        let end = end.unwrap_or_else(|| bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
+        let place = (end.wrapping_add(bytes.len() as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 57) as usize;
+        if self.known.is_empty() {
+            self.known.resize(KNOWN_CLASSES, KnownClasses::of("")?);
+        }
+        if !self.known[place].is_of(classes) {
+            self.known[place] = KnownClasses::of(classes)?;
+        }
+        Some(place)
+    }
+
+    fn open_block(&mut self, name: TagName, class: u64, is_called_aside: bool, id: &str, role: &str) {
         if [BR, HR, FRAME].contains(&name) {
             return; // nothing stands in these
         }
@@ -157,7 +225,7 @@ impl Outline {
             NAV | ASIDE | FOOTER | HEADER => true,
             // Names of the whole page say how it is laid out.
             HTML | BODY => false,
-            _ => is_aside || ROLES.contains(&role) || has_cue(classes) || has_cue(id),
+            _ => is_aside || is_called_aside || ROLES.contains(&role) || has_cue(id),
         };
         let mut place = [0; 24];
         for (part, number) in place.chunks_exact_mut(8).zip([path, name.hash(), class]) {
@@ -309,6 +377,37 @@ mod tests {
         let asides: Vec<&str> =
             blocks(&page).into_iter().filter(|block| block.1.is_aside).map(|block| block.0).collect();
         assert_eq!(asides, ["a", "c", "e", "g"]);
+    }
+
+    #[test]
+    fn classes_that_are_remembered_are_those_of_the_page() {
+        let classes = [
+            String::new(),
+            " ".to_owned(),
+            "a b c d".to_owned(),
+            "a b c d e f g".to_owned(),
+            "sidebar".to_owned(),
+            "x sidebar".to_owned(),
+            format!("{} menu", "long".repeat(12)),
+            "post-17".to_owned(),
+            "post-17 nav".to_owned(),
+        ];
+        let many = (0..400).map(|number| format!("n{number}x{} t{}", number % 7, number / 9));
+        let all: Vec<String> = classes.into_iter().chain(many).collect();
+        let (mut outline, mut names) = (Outline::default(), Vec::new());
+        for (round, classes) in all.iter().chain(&all).enumerate() {
+            let id = if round % 3 == 0 { "an id" } else { "" };
+            names.clear();
+            outline.clear();
+            outline.open(TagName::of(b"div"), true, [classes, id, ""], 0, &mut names);
+            let called: Vec<&str> = classes.split_ascii_whitespace().chain(id.split_ascii_whitespace()).collect();
+            assert_eq!(names, called.iter().map(|name| name_hash(name)).collect::<Vec<_>>(), "{classes:?}");
+            let place = outline.place(0);
+            assert_eq!(place.is_aside, has_cue(classes), "{classes:?}");
+            let class = name_hash(classes.split_ascii_whitespace().next().unwrap_or_default());
+            let path: Vec<u8> = [0, TagName::of(b"div").hash(), class].iter().flat_map(|n| n.to_le_bytes()).collect();
+            assert_eq!(place.path, xxh3_64(&path), "{classes:?}");
+        }
     }
 
     #[test]

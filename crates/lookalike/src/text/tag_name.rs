@@ -38,7 +38,7 @@ pub(super) struct TagName {
 
 impl TagName {
     /// The name that begins at `start`, and where it ends.
-    #[inline]
+    #[inline(always)] // a name that is handed on in memory is waited for when it is looked at
     pub(super) fn read(bytes: &[u8], start: usize) -> (TagName, usize) {
         if let Some(word) = word_at(bytes, start) {
             // Also bytes below the blank, most of which end nothing: looked at once more.
@@ -50,6 +50,12 @@ impl TagName {
                 return (TagName { words: [lower(word), 0], length }, start + length);
             }
         }
+        TagName::read_long(bytes, start)
+    }
+
+    /// The same of a name that is long, or stands near the end.
+    #[cold]
+    fn read_long(bytes: &[u8], start: usize) -> (TagName, usize) {
         let length = bytes[start..].iter().position(|&byte| ends_name(byte)).unwrap_or(bytes.len() - start);
         (TagName::of(&bytes[start..start + length]), start + length)
     }

@@ -73,13 +73,21 @@ impl MarkupSignature {
         xxh3_64(&bytes).max(1)
     }
 
+    /// Bins that have the same value in both.
+    fn shared_with(&self, other: &MarkupSignature) -> u32 {
+        let equal = self.bins.iter().zip(&other.bins).map(|(&own, &theirs)| own == theirs && own != EMPTY_BIN);
+        equal.map(u32::from).sum()
+    }
+
     pub(in crate::text) fn into_bins(self) -> Vec<u32> {
         self.bins
     }
 
     pub(in crate::text) fn of_bins(host: &str, bins: Vec<u32>) -> MarkupSignature {
-        let filled = bins.iter().enumerate().filter(|(_, value)| **value != EMPTY_BIN);
-        let filled = filled.fold(0, |bits, (bin, _)| bits | 1 << bin);
+        let half =
+            |bins: &[u32]| bins.iter().rev().fold(0u64, |bits, &value| bits << 1 | u64::from(value != EMPTY_BIN));
+        let (low, high) = bins.split_at(bins.len().min(BINS / 2));
+        let filled = u128::from(half(low)) | u128::from(half(high)) << (BINS / 2);
         MarkupSignature { host: host.into(), bins, filled }
     }
 }
@@ -121,8 +129,15 @@ pub(super) struct Groups {
 #[derive(Debug, Clone, Default)]
 struct HostLeaders {
     groups: Vec<u32>,
-    /// For each bin, the values that the leaders have in it.
-    columns: Vec<Vec<u32>>,
+    /// The bins of each leader that something fell into.
+    filled: Vec<u128>,
+    /// For each bin, a byte of the value that each leader has in it.
+    columns: Vec<Vec<u8>>,
+}
+
+/// A byte that is the same for equal values.
+fn byte_of(value: u32) -> u8 {
+    value.to_le_bytes()[0]
 }
 
 impl Groups {
@@ -134,8 +149,9 @@ impl Groups {
         let group = u32::try_from(self.leaders.len()).expect("there are fewer groups than pages");
         let host = self.by_host.entry(Arc::clone(&leader.host)).or_default();
         host.groups.push(group);
+        host.filled.push(leader.filled);
         host.columns.resize(leader.bins.len(), Vec::new());
-        host.columns.iter_mut().zip(&leader.bins).for_each(|(column, &value)| column.push(value));
+        host.columns.iter_mut().zip(&leader.bins).for_each(|(column, &value)| column.push(byte_of(value)));
         self.leaders.push(leader);
         group
     }
@@ -147,16 +163,65 @@ impl Groups {
         if self.least <= 0.0 {
             return host.groups.first().copied();
         }
-        let mut shared = vec![0u32; host.groups.len()];
+        // Equal bytes are at least as many as equal values, and sixteen leaders are looked at at once: few are left.
+        let mut most_shared = vec![0u8; host.groups.len()];
         for (column, &value) in host.columns.iter().zip(&page.bins).filter(|(_, value)| **value != EMPTY_BIN) {
-            shared.iter_mut().zip(column).for_each(|(shared, &theirs)| *shared += u32::from(theirs == value));
+            let byte = byte_of(value);
+            most_shared.iter_mut().zip(column).for_each(|(shared, &theirs)| *shared += u8::from(theirs == byte));
         }
-        let near = shared.into_iter().zip(&host.groups).map(|(shared, &group)| {
-            let all = (page.filled | self.leaders[group as usize].filled).count_ones();
-            (f64::from(shared) / f64::from(all), group)
-        });
-        near.filter(|row| row.0 >= self.least)
-            .max_by(|one, two| one.0.total_cmp(&two.0).then(two.1.cmp(&one.1)))
-            .map(|row| row.1)
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of at most BINS
+        let least_shared = (self.least * f64::from(page.filled.count_ones())) as u8;
+        let mut best: Option<(f64, u32)> = None;
+        let close = most_shared.iter().enumerate().filter(|(_, shared)| **shared >= least_shared);
+        for (at, &most) in close {
+            let all = f64::from((page.filled | host.filled[at]).count_ones());
+            let least = best.map_or(self.least, |best| best.0);
+            if f64::from(most) / all < least {
+                continue;
+            }
+            let group = host.groups[at];
+            let similarity = f64::from(page.shared_with(&self.leaders[group as usize])) / all;
+            // Of equals the first counts.
+            if similarity >= self.least && best.is_none_or(|best| similarity > best.0) {
+                best = Some((similarity, group));
+            }
+        }
+        best.map(|best| best.1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn a_page_is_in_the_group_of_the_leader_that_is_most_like_it(
+            leaders in prop::collection::vec((0usize..6, prop::collection::vec((0usize..BINS, 0u32..3), 0..40)), 1..40),
+            page in (0usize..6, prop::collection::vec((0usize..BINS, 0u32..3), 0..40)),
+            least in 0.01f64..0.9,
+        ) {
+            // Values that are equal in their lowest byte and differ in others.
+            let signature = |(kind, bins): &(usize, Vec<(usize, u32)>)| {
+                let mut all: Vec<u32> = vec![EMPTY_BIN; BINS];
+                (0..BINS).step_by(2 + kind / 2).for_each(|bin| all[bin] = 7);
+                bins.iter().for_each(|&(bin, value)| all[bin] = [EMPTY_BIN, 7, 7 + 256][value as usize]);
+                MarkupSignature::of_bins("", all)
+            };
+            let mut groups = Groups::new(least);
+            leaders.iter().for_each(|leader| { groups.add(signature(leader)); });
+            let page = signature(&page);
+            let filled: Vec<usize> = (0..BINS).filter(|&bin| page.bins[bin] != EMPTY_BIN).collect();
+            prop_assert_eq!(page.filled, filled.iter().fold(0u128, |bits, &bin| bits | 1 << bin));
+            let mut expected: Option<(f64, usize)> = None;
+            for (group, leader) in leaders.iter().enumerate() {
+                let similarity = markup_similarity(&signature(leader).bins, &page.bins);
+                if similarity >= least && expected.is_none_or(|best| similarity > best.0) {
+                    expected = Some((similarity, group));
+                }
+            }
+            prop_assert_eq!(groups.find(&page).map(|group| group as usize), expected.map(|best| best.1));
+        }
     }
 }
