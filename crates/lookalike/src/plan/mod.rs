@@ -20,7 +20,7 @@ pub(crate) use columns::ColumnLayout;
 pub use corpus_stats::{CorpusNeeds, CorpusStats};
 pub use decision::{Decision, NEAR_MISS_BITS, NEAR_MISS_DISTANCE, NEAR_MISS_SHARE, Unit, Verdict};
 pub use pair_rules::{PairConfig, Within};
-pub use sketch_plan::SketchPlan;
+pub use sketch_plan::{SketchParts, SketchPlan};
 
 use crate::feature::chunk::Chunker;
 use crate::feature::spot::Spots;
@@ -271,8 +271,7 @@ impl Plan {
     /// Whether pages with so many features can be near-duplicates, or close to it, whatever the features are.
     #[must_use]
     pub fn can_be_close(&self, left: u64, right: u64) -> bool {
-        let by_similarity = matches!(self.decision, Decision::Similarity { .. } | Decision::Stories { .. });
-        if !by_similarity || self.measure != Measure::Jaccard || self.is_weighted() {
+        if !self.decides_by_shared_features() {
             return true;
         }
         let least = match self.decision {
@@ -281,6 +280,20 @@ impl Plan {
         };
         let least = least * (1.0 - NEAR_MISS_SHARE);
         left.min(right) as f64 >= least * left.max(right) as f64
+    }
+
+    /// The similarity from which two pages are near-duplicates, or close to it; nothing where more is looked at than how
+    /// many features they share.
+    #[must_use]
+    pub fn least_close_similarity(&self, same_site: Option<bool>, is_short: bool) -> Option<f64> {
+        let threshold = self.decision.story_threshold(same_site, is_short);
+        self.decides_by_shared_features().then_some(threshold * (1.0 - NEAR_MISS_SHARE))
+    }
+
+    /// Whether all that decides is how many features two pages have and share.
+    fn decides_by_shared_features(&self) -> bool {
+        let by_similarity = matches!(self.decision, Decision::Similarity { .. } | Decision::Stories { .. });
+        by_similarity && self.measure == Measure::Jaccard && !self.is_weighted()
     }
 
     /// Whether features have weights that are not all 1.

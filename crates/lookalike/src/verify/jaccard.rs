@@ -1,17 +1,11 @@
 //! What two sorted sets have in common.
 
+use crate::kernel::shared_at_least;
+
 /// Members of both; each set ascending without duplicates.
 #[must_use]
 pub fn shared(left: &[u64], right: &[u64]) -> usize {
-    let (mut i, mut j, mut count) = (0, 0, 0);
-    while i < left.len() && j < right.len() {
-        let (a, b) = (left[i], right[j]);
-        // No branch: which of the two advances is as random as the hashes are.
-        count += usize::from(a == b);
-        i += usize::from(a <= b);
-        j += usize::from(b <= a);
-    }
-    count
+    shared_at_least(left, right, 0).unwrap_or(0)
 }
 
 /// Jaccard similarity from the sizes; two empty sets have nothing in common.

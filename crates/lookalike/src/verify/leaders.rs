@@ -79,10 +79,10 @@ pub fn compare(
     let mut is_leader = vec![false; members.len()];
     let (mut found, mut compared) = (CrowdPairs::default(), 0);
     for (place, &member) in (0..).zip(&members) {
-        let own = sets.features(member);
+        let own = sets.page(member);
         let mut near_miss: Option<ScoredPair> = None;
         leaders.clear();
-        for &feature in looked_at(own) {
+        for &feature in looked_at(own.features) {
             // In the order of ranks, those who come first lead.
             let known = led.entry(feature).or_default();
             leaders.extend_from_slice(known);
@@ -98,17 +98,13 @@ pub fn compare(
             }
             is_leader[number] = true;
             compared += 1;
-            if !plan.can_be_close(sets.feature_count_of(leader), own.len() as u64) {
-                continue;
-            }
-            let (pair, verdict) = verify::compare(sets, leader, member, plan);
-            match verdict {
-                Verdict::Accepted => found.accepted.push(pair),
-                Verdict::NearMiss => {
+            match verify::compare_if_close((leader, sets.page(leader)), (member, own), plan) {
+                Some((pair, Verdict::Accepted)) => found.accepted.push(pair),
+                Some((pair, Verdict::NearMiss)) => {
                     near_miss =
                         Some(near_miss.map_or(pair, |known| if closer(&pair, &known).is_lt() { pair } else { known }));
                 }
-                Verdict::Rejected => {}
+                Some((_, Verdict::Rejected)) | None => {}
             }
         }
         found.near_misses.extend(near_miss.map(|pair| (member, pair)));

@@ -16,10 +16,11 @@ use crate::error::Result;
 use crate::observe::{Observer, check_cancelled};
 use crate::page::{PageId, ScoredPair};
 use crate::plan::{Plan, Verdict};
+use crate::sketch::PageSketch;
 use crate::sketch::page_sets::PageSets;
 use crate::spill::LongList;
 use leaders::{CappedBucket, CrowdPairs};
-use score::score;
+use score::{Score, score, score_if_close};
 
 /// Pairs that are compared by one thread at a time.
 const PAIRS_PER_TASK: usize = 512;
@@ -45,9 +46,23 @@ pub struct Verified {
 /// If `sets` has not both pages.
 pub fn compare(sets: &PageSets, left: PageId, right: PageId, plan: &Plan) -> (ScoredPair, Verdict) {
     let (left, right) = (left.min(right), left.max(right));
-    let (left_page, right_page) = (sets.page(left), sets.page(right));
-    let scored = score(plan, left_page, right_page);
-    let pair = ScoredPair {
+    let scored = score(plan, sets.page(left), sets.page(right));
+    (scored_pair(left, right, &scored), scored.verdict)
+}
+
+/// The same of two pages with what they are compared by; nothing where the pair is rejected.
+fn compare_if_close(
+    one: (PageId, PageSketch<'_>),
+    other: (PageId, PageSketch<'_>),
+    plan: &Plan,
+) -> Option<(ScoredPair, Verdict)> {
+    let (left, right) = if one.0 <= other.0 { (one, other) } else { (other, one) };
+    let scored = score_if_close(plan, left.1, right.1)?;
+    Some((scored_pair(left.0, right.0, &scored), scored.verdict))
+}
+
+fn scored_pair(left: PageId, right: PageId, scored: &Score) -> ScoredPair {
+    ScoredPair {
         left,
         right,
         similarity: scored.similarity,
@@ -58,8 +73,7 @@ pub fn compare(sets: &PageSets, left: PageId, right: PageId, plan: &Plan) -> (Sc
         page_similarity: None,
         same_site: scored.same_site,
         is_short: scored.is_short,
-    };
-    (pair, scored.verdict)
+    }
 }
 
 /// Compares all candidates; what is found goes into `list`, which is empty, and into one like it. `rank` orders the members of
@@ -83,14 +97,11 @@ pub fn verify(
             .map(|pairs| {
                 check_cancelled(observer)?;
                 let mut found = Vec::new();
-                for &(left, right) in pairs {
-                    if !plan.can_be_close(sets.feature_count_of(left), sets.feature_count_of(right)) {
-                        continue;
-                    }
-                    let (pair, verdict) = compare(sets, left, right, plan);
-                    if verdict != Verdict::Rejected {
-                        found.push((pair, verdict));
-                    }
+                // Pairs are ascending: what is left in one is looked up once for all that follow.
+                for of_left in pairs.chunk_by(|one, next| one.0 == next.0) {
+                    let left = (of_left[0].0, sets.page(of_left[0].0));
+                    let rights = of_left.iter().map(|&(_, right)| (right, sets.page(right)));
+                    found.extend(rights.filter_map(|right| compare_if_close(left, right, plan)));
                 }
                 Ok(found)
             })

@@ -1,7 +1,8 @@
 //! Two pages' features and sketches → what they have in common, and what the method says to it.
 
+use crate::kernel::shared_at_least;
 use crate::plan::decision::{Evidence, SHORT_STORY_WORDS};
-use crate::plan::{Decision, Measure, Plan, Verdict};
+use crate::plan::{Decision, Measure, Plan, SketchParts, Verdict};
 use crate::sketch::PageSketch;
 use crate::sketch::bloom::SharedBits;
 use crate::sketch::minhash::agreement;
@@ -51,7 +52,53 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
             verdict,
         };
     }
-    let overlap = Overlap::new(plan.measure, left, right);
+    score_of(plan, left, right, Overlap::new(plan.measure, left, right))
+}
+
+/// The same, and nothing where the pair is rejected: most candidates are, and few of their features are looked at.
+#[must_use]
+pub fn score_if_close(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Option<Score> {
+    let (l, r) = (left.features.len(), right.features.len());
+    if l == 0 || r == 0 || !plan.can_be_close(l as u64, r as u64) {
+        return None;
+    }
+    let sites = SitesAndLengths::new(&plan.sketch.parts(left.sketch), &plan.sketch.parts(right.sketch));
+    let overlap = match plan.least_close_similarity(sites.have_sites.then_some(sites.same_site), sites.is_short) {
+        Some(least) => {
+            let both = shared_at_least(left.features, right.features, least_shared(least, l, r))?;
+            Overlap::of_shared(plan.measure, both, l, r)
+        }
+        None => Overlap::new(plan.measure, left, right),
+    };
+    Some(score_of(plan, left, right, overlap)).filter(|score| score.verdict != Verdict::Rejected)
+}
+
+/// Features that two sets must share, at the least, to have this Jaccard similarity; one fewer, as numbers are rounded.
+#[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // a share of sizes is a size
+fn least_shared(similarity: f64, left: usize, right: usize) -> usize {
+    let least = similarity * (left + right) as f64 / (1.0 + similarity);
+    (least as usize).saturating_sub(1)
+}
+
+/// What is known of two pages beside their features.
+struct SitesAndLengths {
+    have_sites: bool,
+    same_site: bool,
+    is_short: bool,
+}
+
+impl SitesAndLengths {
+    fn new(left: &SketchParts<'_>, right: &SketchParts<'_>) -> SitesAndLengths {
+        let has_site = |site: &[u32]| site.iter().any(|&half| half != 0);
+        let have_sites = has_site(left.site) && has_site(right.site);
+        let same_site = have_sites && left.site == right.site;
+        let is_short = left.words.iter().chain(right.words).any(|&words| words < SHORT_STORY_WORDS);
+        SitesAndLengths { have_sites, same_site, is_short }
+    }
+}
+
+/// The score of two pages that have features, of which so many are shared.
+fn score_of(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>, overlap: Overlap) -> Score {
     let (l, r) = (plan.sketch.parts(left.sketch), plan.sketch.parts(right.sketch));
     let agreeing = plan.sketch.bands().map_or(0, |bands| bands.agreeing(l.min_values, r.min_values));
     let differing = distance(l.bits, r.bits);
@@ -59,11 +106,8 @@ pub fn score(plan: &Plan, left: PageSketch<'_>, right: PageSketch<'_>) -> Score 
     let equal = all_bits - differing.min(all_bits);
     let by_bits = cosine_of_distance(differing, all_bits).max(0.0);
 
-    let has_site = |site: &[u32]| site.iter().any(|&half| half != 0);
-    let have_sites = has_site(l.site) && has_site(r.site);
-    let same_site = have_sites && l.site == r.site;
+    let SitesAndLengths { have_sites, same_site, is_short } = SitesAndLengths::new(&l, &r);
     let (similarity, equal_bits, differing_bits) = (overlap.similarity, equal, differing);
-    let is_short = l.words.iter().chain(r.words).any(|&words| words < SHORT_STORY_WORDS);
     let shared_bits = plan.sketch.filter.map(|_| SharedBits::new(l.filter, r.filter));
     let common_bits = shared_bits.map_or(0.0, |bits| bits.left_ratio().max(bits.right_ratio()));
     let evidence =
@@ -106,17 +150,21 @@ struct Overlap {
 }
 
 impl Overlap {
+    /// Of sets without weights, by how many features both have and how many each has.
+    fn of_shared(measure: Measure, both: usize, left: usize, right: usize) -> Overlap {
+        let similarity = match measure {
+            Measure::Jaccard => jaccard(both, left, right),
+            Measure::Coverage => share(both, left.min(right)),
+            Measure::Cosine if both == 0 => 0.0,
+            Measure::Cosine => both as f64 / (left as f64 * right as f64).sqrt(),
+        };
+        Overlap { similarity, left_in_right: share(both, left), right_in_left: share(both, right) }
+    }
+
     fn new(measure: Measure, left: PageSketch<'_>, right: PageSketch<'_>) -> Overlap {
         if left.weights.is_empty() && right.weights.is_empty() {
             let both = shared(left.features, right.features);
-            let (l, r) = (left.features.len(), right.features.len());
-            let similarity = match measure {
-                Measure::Jaccard => jaccard(both, l, r),
-                Measure::Coverage => share(both, l.min(r)),
-                Measure::Cosine if both == 0 => 0.0,
-                Measure::Cosine => both as f64 / (l as f64 * r as f64).sqrt(),
-            };
-            return Overlap { similarity, left_in_right: share(both, l), right_in_left: share(both, r) };
+            return Overlap::of_shared(measure, both, left.features.len(), right.features.len());
         }
         let sums = WeightSums::new(left, right);
         let part = |part: f64, whole: f64| if whole > 0.0 { part / whole } else { 0.0 };
@@ -211,6 +259,39 @@ mod tests {
         assert_eq!(similarity(&a, &c, 0.5), (0.5, false), "at the threshold is not above it");
         assert_eq!(similarity(&a, &c, 0.49), (0.5, true));
         assert_eq!((similarity(&a, &b, 0.1).0, similarity(&b, &c, 0.1).0), (0.0, 0.0));
+    }
+
+    #[test]
+    fn what_is_not_close_is_what_is_rejected() {
+        let sets = |shared: u64, own: u64| {
+            let of = |own: std::ops::Range<u64>| (0..shared).chain(own).map(|n| n << 40).collect::<Vec<u64>>();
+            (of(1000..1000 + own), of(2000..2000 + own / 2))
+        };
+        let shingles = Config::new(Method::named("shingle").unwrap());
+        for config in [Config::default(), shingles, Config::new(Method::from(Spotsigs::default()))] {
+            let plan = config.plan();
+            let sketch_of = |words: u32, site: u32| {
+                let mut sketch = vec![0; plan.sketch.words()];
+                let length = usize::from(plan.sketch.length);
+                if plan.sketch.site {
+                    let at = sketch.len() - length - 1;
+                    sketch[at] = site;
+                }
+                sketch.iter_mut().rev().take(length).for_each(|last| *last = words);
+                sketch
+            };
+            for (shared, own) in (0..60).flat_map(|shared| (0..60).map(move |own| (shared, own))) {
+                let (left, right) = sets(shared, own);
+                for (words, other) in [(50, 1), (200, 1), (200, 2), (200, 0)] {
+                    let (one, two) = (sketch_of(200, 1), sketch_of(words, other));
+                    let left = PageSketch { features: &left, weights: &[], sketch: &one };
+                    let right = PageSketch { features: &right, weights: &[], sketch: &two };
+                    let all = score(&plan, left, right);
+                    let expected = Some(all).filter(|all| all.verdict != Verdict::Rejected);
+                    assert_eq!(score_if_close(&plan, left, right), expected, "{shared} and {own}");
+                }
+            }
+        }
     }
 
     #[test]

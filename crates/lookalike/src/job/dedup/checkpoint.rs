@@ -6,6 +6,7 @@
 //! job of one unit cannot be resumed, and writes no files unless its pages have to wait until frames are known.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -189,7 +190,12 @@ impl Checkpoints {
 
 /// What the files are good for: the same config on the same input, by the same version.
 fn key(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> String {
-    let mut key = format!("lookalike {}\n{}", env!("CARGO_PKG_VERSION"), job_text(run.config, corpus, run.against));
+    // All files were asked for their versions once, for the number of the job: asking again takes time where they are many.
+    let job = match run.job {
+        Some(job) => format!("{job:016x}\n"),
+        None => job_text(run.config, corpus, run.against),
+    };
+    let mut key = format!("lookalike {}\n{job}", env!("CARGO_PKG_VERSION"));
     for unit in units {
         key += &format!("{:?} {}\n", unit.sources, unit.stretch.as_ref().map_or(0, |stretch| stretch.from));
     }
@@ -200,7 +206,7 @@ fn key(run: &Run<'_>, corpus: &Corpus, units: &[Unit]) -> String {
 fn job_text(config: &Config, corpus: &Corpus, against: Option<&Against>) -> String {
     let mut text = format!("{:016x}\n", config.hash());
     for source in &corpus.sources {
-        text += &format!("{} {} {}\n", source.bytes, source.location.version(), source.display);
+        let _ = writeln!(text, "{} {} {}", source.bytes, source.location.version(), source.display);
     }
     // What an index says of a page depends on the index.
     if let Some(index) = against.and_then(Against::index) {

@@ -80,8 +80,11 @@ impl Entries {
         let length = number(length);
         let end = (self.at + HEAD_BYTES as u64).checked_add(length).filter(|&end| end <= self.length);
         let end = end.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let mut bytes = vec![0; usize::try_from(length).map_err(|_| io::ErrorKind::InvalidData)?];
-        self.file.read_exact(&mut bytes)?;
+        let mut bytes = Vec::with_capacity(usize::try_from(length).map_err(|_| io::ErrorKind::InvalidData)?);
+        (&mut self.file).take(length).read_to_end(&mut bytes)?;
+        if bytes.len() as u64 != length {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
         if xxh3_64(&bytes) != number(sum) {
             return Err(io::Error::other("a checksum is wrong"));
         }

@@ -15,6 +15,9 @@ use crate::read::Corpus;
 use crate::sketch::page_sets::{PageSets, SetBatch};
 use crate::sketcher::Sketcher;
 
+/// Bytes of markup that a word takes with what stands around it; few pages have more words.
+const LEAST_BYTES_PER_WORD: u64 = 8;
+
 impl Run<'_> {
     /// Reads pages again, and only them: features and sketches by `plan`. Those that were kept in the first reading are not read.
     pub(super) fn page_sets(
@@ -35,8 +38,14 @@ impl Run<'_> {
         };
         let wanted_pages: Vec<PageId> = wanted_pages.iter().copied().filter(|&page| !sets.contains(page)).collect();
         let all_pages = sets.len() + wanted_pages.len();
-        let shingles = wanted_pages.iter().map(|&page| pages.tokens[page] as usize).sum();
-        sets.reserve(wanted_pages.len(), shingles);
+        let is_of_same_text = plan.text.scope == self.plan.text.scope;
+        let most_shingles = |page: PageId| {
+            // Of more than was counted it is not known how many words there are; memory that is not used is not taken.
+            let by_length = pages.place(page).length / LEAST_BYTES_PER_WORD;
+            if is_of_same_text { u64::from(pages.tokens[page]) } else { by_length }
+        };
+        let shingles = wanted_pages.iter().map(|&page| most_shingles(page)).sum::<u64>();
+        sets.reserve(wanted_pages.len(), usize::try_from(shingles).unwrap_or(usize::MAX));
         // Batches go round, like the readers' buffers and for the same reason.
         let spare: Mutex<Vec<SetBatch>> = Mutex::default();
         let spare_batches = || spare.lock().unwrap_or_else(PoisonError::into_inner);

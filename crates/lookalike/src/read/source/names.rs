@@ -44,13 +44,19 @@ pub(crate) fn assign_names(sources: &mut [Source]) {
                 && parents(name).all(|parent| !names.contains(parent))
         };
         source.name = { candidates }.find(is_free).unwrap_or(long);
-        directories.extend(parents(&source.name).map(str::to_owned));
+        // From the longest on: the parents of a directory that is known are known.
+        for parent in parents(&source.name).rev() {
+            if directories.contains(parent) {
+                break;
+            }
+            directories.insert(parent.to_owned());
+        }
         names.insert(source.name.clone());
     }
 }
 
 /// The directories in the path of a name.
-fn parents(name: &str) -> impl Iterator<Item = &str> {
+fn parents(name: &str) -> impl DoubleEndedIterator<Item = &str> {
     name.match_indices('/').map(|(at, _)| &name[..at])
 }
 

@@ -123,6 +123,7 @@ fn write_all(out: &mut impl Write, mut slices: &mut [IoSlice<'_>]) -> io::Result
 }
 
 #[cfg(test)]
+#[allow(clippy::cast_possible_truncation)] // a small file
 mod tests {
     use super::*;
     use crate::read::Source;
