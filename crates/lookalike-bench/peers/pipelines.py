@@ -1,13 +1,15 @@
-"""The same job with text-dedup or datatrove, as their users run it: which documents they drop.
+"""The same job with text-dedup or datatrove, as their users run it: which documents are in a group with an earlier one.
 
 Usage: pipelines.py PEER CORPUS FOUND_FILE WORK
 
 On one process each, word 5-grams. text-dedup takes the threshold of the others and its fast hash; datatrove has no threshold, but
-buckets, of which it has its defaults.
+buckets, of which it has its defaults. Either keeps any one document of a group, not the first, so that groups are looked at and not
+what is kept.
 """
 
-import json
+import pickle
 import shutil
+import struct
 import subprocess
 import sys
 from pathlib import Path
@@ -15,19 +17,21 @@ from pathlib import Path
 THRESHOLD = "0.7"
 
 
-def numbers(corpus):
-    with open(corpus, encoding="utf-8") as lines:
-        return {json.loads(line)["id"]: number for number, line in enumerate(lines)}
+def later_of_groups(groups):
+    """All but the first of each group; `groups` has (document, group) pairs."""
+    first = {}
+    for document, group in groups:
+        first[group] = min(document, first.get(group, document))
+    return [document for document, group in groups if document != first[group]]
 
 
 def text_dedup(corpus, work):
     command = [sys.executable, "-m", "text_dedup.minhash", "--path", "json", "--data_files", corpus, "--split", "train"]
     command += ["--column", "text", "--ngram", "5", "--threshold", THRESHOLD, "--hash_func", "xxh3", "--num_proc", "1"]
-    command += ["--output", str(work / "out"), "--cache_dir", str(work / "cache")]
+    command += ["--output", str(work / "out"), "--cache_dir", str(work / "cache"), "--debug"]
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    from datasets import load_from_disk
-
-    return set(load_from_disk(str(work / "out"))["id"])
+    groups = pickle.loads((work / "out" / "uf.pkl").read_bytes())
+    return later_of_groups([(document, groups.find(document)) for document in list(groups.parent)])
 
 
 def datatrove(corpus, work):
@@ -45,13 +49,13 @@ def datatrove(corpus, work):
     stages = [
         ([reader, MinhashDedupSignature(output_folder=signatures, config=config)], 1),
         ([MinhashDedupBuckets(input_folder=signatures, output_folder=buckets, config=config)], config.num_buckets),
-        ([MinhashDedupCluster(input_folder=buckets, output_folder=removed, config=config)], 1),
+        ([MinhashDedupCluster(input_folder=buckets, output_folder=removed, config=config, save_cluster_id=True)], 1),
         ([reader, MinhashDedupFilter(input_folder=removed), JsonlWriter(kept, compression=None)], 1),
     ]
     for number, (pipeline, tasks) in enumerate(stages):
         logs = str(work / f"logs-{number}")
         LocalPipelineExecutor(pipeline, tasks=tasks, workers=1, logging_dir=logs).run()
-    return {json.loads(line)["id"] for file in Path(kept).glob("*.jsonl") for line in open(file, encoding="utf-8")}
+    return later_of_groups([group for file in Path(removed).glob("*.clusters") for group in struct.iter_unpack("<2I", file.read_bytes())])
 
 
 if __name__ == "__main__":
@@ -59,6 +63,5 @@ if __name__ == "__main__":
     work = Path(work)
     shutil.rmtree(work, ignore_errors=True)
     work.mkdir(parents=True)
-    kept = {"text-dedup": text_dedup, "datatrove": datatrove}[peer](corpus, work)
-    found = [number for name, number in numbers(corpus).items() if name not in kept]
+    found = {"text-dedup": text_dedup, "datatrove": datatrove}[peer](corpus, work)
     Path(found_file).write_text("\n".join(map(str, found)), encoding="utf-8")
