@@ -361,5 +361,6 @@ fn a_disk_that_fills_stops_a_run_that_goes_on_when_there_is_space() {
         );
         fs::remove_dir_all(&saved).unwrap();
     }
-    assert!(full.len() > 2, "it filled in the same place every time: {full:?}");
+    // While pages are read, and while the result is written: outputs are written side by side, and one error is told.
+    assert!(full.len() > 1, "it filled in the same place every time: {full:?}");
 }
