@@ -117,7 +117,7 @@ fn print_estimate(estimate: &Estimate, options: &RunOptions) -> io::Result<()> {
         let seconds = table::duration(estimate.packing_seconds);
         writeln!(
             out,
-            "packing  about {seconds} of that, on one thread: xz and bzip2; --kept-compression zstd is faster"
+            "packing  about {seconds} of that: xz, on one thread, and bzip2; --kept-compression zstd is faster"
         )?;
     }
     writeln!(

@@ -78,7 +78,6 @@ pub(crate) fn learn_frames(
             || PageReader::new(options),
             |reader, mut page| {
                 page.url = page.url.filter(|_| corpora.len() == 1);
-                let learner = learner.read().unwrap_or_else(PoisonError::into_inner);
                 Ok(reader.hold(&page, false, &learner).and_then(|(held, _)| held.sample()))
             },
             |page| {

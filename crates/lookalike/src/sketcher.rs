@@ -22,7 +22,7 @@ use crate::sketch::projection::halves;
 use crate::sketch::simhash::long_fingerprint;
 use crate::spill::Fixed;
 use crate::text::canonical::canonical;
-use crate::text::frames::{FrameLearner, Frames};
+use crate::text::frames::{Frames, Learns};
 use crate::text::language::{self, Lang, Languages};
 use crate::text::mask::without_volatile;
 use crate::text::site::SiteRule;
@@ -161,7 +161,7 @@ impl Sketcher {
     }
 
     /// A page in its blocks, and its title, if it has to wait until frames are known.
-    pub(crate) fn hold(&mut self, page: &RawPage<'_>, learner: &FrameLearner) -> Option<(HeldPage, Option<&str>)> {
+    pub(crate) fn hold(&mut self, page: &RawPage<'_>, learner: &dyn Learns) -> Option<(HeldPage, Option<&str>)> {
         let options = self.plan.text;
         let keeps_text = options.words || options.content || self.wants_language();
         let (held, title) = self.reader.hold(page, keeps_text, learner)?;

@@ -131,5 +131,5 @@ fn a_dry_run_counts_the_time_that_xz_and_bzip2_take() {
     }
     assert_eq!(planned("docs.jsonl", &[]).0, 0.0);
     let said = dedup(&[&at("docs.jsonl.xz")], &at("out"), &["--dry-run"]).stdout;
-    assert!(said.contains("on one thread: xz and bzip2; --kept-compression zstd is faster"), "{said}");
+    assert!(said.contains("of that: xz, on one thread, and bzip2; --kept-compression zstd is faster"), "{said}");
 }

@@ -193,17 +193,23 @@ fn merged(runs: LongList<Pair>, ends: &[usize]) -> Result<LongList<Pair>> {
     let mut all = runs.another();
     let starts = std::iter::once(0).chain(ends.iter().copied());
     let mut rests: Vec<&[Pair]> = starts.zip(ends).map(|(start, &end)| &runs[start..end]).collect();
-    let mut heap: BinaryHeap<Reverse<(Pair, usize)>> = BinaryHeap::new();
-    heap.extend(rests.iter().enumerate().filter_map(|(run, rest)| Some(Reverse((*rest.first()?, run)))));
+    let mut heap: BinaryHeap<Reverse<(u64, usize)>> = BinaryHeap::new();
+    heap.extend(rests.iter().enumerate().filter_map(|(run, rest)| {
+        let &(left, right) = rest.first()?;
+        Some(Reverse((by_number(left, right), run)))
+    }));
+    let mut last = None;
     while let Some(mut least) = heap.peek_mut() {
-        let Reverse((pair, run)) = *least;
+        let Reverse((number, run)) = *least;
+        let pair = rests[run][0];
         rests[run] = &rests[run][1..];
         match rests[run].first() {
-            Some(&next) => *least = Reverse((next, run)),
+            Some(&(left, right)) => *least = Reverse((by_number(left, right), run)),
             None => drop(PeekMut::pop(least)),
         }
-        if all.last() != Some(&pair) {
+        if last != Some(number) {
             all.push(pair)?;
+            last = Some(number);
         }
     }
     Ok(all)

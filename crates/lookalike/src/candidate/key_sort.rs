@@ -15,6 +15,8 @@ pub type Row = (u64, PageId);
 const FEW: usize = 24;
 /// So many are worth a thread of their own.
 const MANY: usize = 1 << 14;
+/// Parts that a thread sorts, about.
+const PARTS_PER_THREAD: usize = 8;
 /// Bits that are looked at together, at the most.
 const MOST_BITS: u32 = 14;
 /// The most rows that a part is to have.
@@ -22,16 +24,19 @@ const PART: usize = 8;
 
 /// Sorts rows.
 pub fn sort_by_key(rows: &mut [Row]) {
-    sort_below(rows, u64::BITS);
+    // Few parts first, where each is worth a thread.
+    let threads = rayon::current_num_threads();
+    let taken = if threads > 1 && rows.len() >= MANY { (threads * PARTS_PER_THREAD).ilog2() } else { MOST_BITS };
+    sort_below(rows, u64::BITS, taken);
 }
 
-/// Sorts rows whose keys are the same but for the lowest `bits`.
-fn sort_below(rows: &mut [Row], bits: u32) {
+/// Sorts rows whose keys are the same but for the lowest `bits`, of which at most `most` are looked at first.
+fn sort_below(rows: &mut [Row], bits: u32, most: u32) {
     if rows.len() <= FEW || bits == 0 {
         rows.sort_unstable();
         return;
     }
-    let taken = (rows.len() / PART).next_power_of_two().ilog2().clamp(1, MOST_BITS.min(bits));
+    let taken = (rows.len() / PART).next_power_of_two().ilog2().clamp(1, most.min(bits));
     let below = bits - taken;
     let mask = (1u64 << taken) - 1;
     let part_of = |row: &Row| usize::try_from((row.0 >> below) & mask).unwrap_or(0);
@@ -73,10 +78,11 @@ fn sort_below(rows: &mut [Row], bits: u32) {
         if is_worth_threads {
             parts.push(part);
         } else {
-            sort_below(part, below);
+            sort_below(part, below, MOST_BITS);
         }
     }
-    parts.into_par_iter().with_min_len(64).for_each(|part| sort_below(part, below));
+    let few = parts.len() / (rayon::current_num_threads() * PARTS_PER_THREAD);
+    parts.into_par_iter().with_min_len(few.max(1)).for_each(|part| sort_below(part, below, MOST_BITS));
 }
 
 #[cfg(test)]

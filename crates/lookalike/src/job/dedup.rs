@@ -116,6 +116,7 @@ fn dedup_inputs(
     observer: &dyn Observer,
 ) -> Result<Outcome> {
     let Inputs { corpus, against } = inputs;
+    let corpus = corpus.unpacked_by(options.threads);
     options.outputs.check_sources(&corpus)?;
     let config = &Against::config(against.as_ref(), config);
     let job = checkpoint::job(config, &corpus, against.as_ref());

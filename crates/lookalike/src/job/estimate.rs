@@ -13,7 +13,6 @@ use crate::job::dedup::{
 use crate::page_table::{BYTES_PER_PAGE, TABLE_BYTES_PER_PAGE};
 use crate::read::compression::Compression;
 use crate::read::{Corpus, Format, Source, UNIT_BYTES, discover};
-use crate::report::OutputOptions;
 use crate::report::outputs::{KeptCompression, KeptFormat};
 use crate::sketch::supershingle::Bands;
 use crate::sketcher::Sketcher;
@@ -28,7 +27,7 @@ const RESULT_BYTES_PER_PAGE: u64 = 100;
 /// What comes after sketching, in units of the time it takes.
 const LATER_STAGES: f64 = 0.6;
 
-/// xz and bzip2 files are written on one thread, at so many bytes per second: of xz packed ones, since
+/// xz files are written on one thread, bzip2 files on all, each at so many bytes per second: of xz packed ones, since
 /// its time depends on what the data holds (75 MB of manuals, 3.9 MB packed: 18.0 s; 23 MB of news, 4.8 MB packed: 19.1 s), of
 /// bzip2 unpacked ones, what is unpacked again for it included (9.0 s and 2.3 s for the same files). gzip and zstd take less
 /// than a tenth of that.
@@ -166,7 +165,7 @@ fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<
         moved(table, TABLE_SHARE) + moved(keys, SKETCHES_SHARE) + moved(table + sets, FEATURES_SHARE).min(sets);
     // What has been read, for a run that goes on with it.
     let resumed = if bytes >= 2 * UNIT_BYTES { table + keys } else { 0 };
-    let packing_seconds = packing_seconds(&corpus, text_bytes as f64 * factor, options.outputs);
+    let packing_seconds = packing_seconds(&corpus, text_bytes as f64 * factor, options);
     Ok(Estimate {
         bytes,
         pages: all_pages,
@@ -185,7 +184,8 @@ fn estimate_of(config: &Config, options: &RunOptions, corpus: Corpus) -> Result<
 
 /// The time in which xz and bzip2 files are written, as copies of sources that are packed so. Nothing is known of what will be
 /// kept: kept and removed records together are all.
-fn packing_seconds(corpus: &Corpus, unpacked_bytes: f64, outputs: OutputOptions) -> f64 {
+fn packing_seconds(corpus: &Corpus, unpacked_bytes: f64, options: &RunOptions) -> f64 {
+    let outputs = options.outputs;
     let packs_kept = !outputs.no_kept
         && outputs.kept_compression == KeptCompression::Same
         && outputs.kept_format != KeptFormat::Parquet;
@@ -202,9 +202,8 @@ fn packing_seconds(corpus: &Corpus, unpacked_bytes: f64, outputs: OutputOptions)
         { packed }.filter(|source| !source.format.is_page_file()).map(|source| source.bytes as f64).sum()
     };
     let unpacked = unpacked_bytes / (corpus.bytes() as f64).max(1.0);
-    let seconds =
-        of(Compression::Xz) / XZ_PACKED_BYTES_PER_SECOND + of(Compression::Bzip2) * unpacked / BZIP2_BYTES_PER_SECOND;
-    copies * seconds
+    let bzip2 = of(Compression::Bzip2) * unpacked / BZIP2_BYTES_PER_SECOND / options.threads.max(1) as f64;
+    copies * (of(Compression::Xz) / XZ_PACKED_BYTES_PER_SECOND + bzip2)
 }
 
 fn scale(count: u64, factor: f64) -> u64 {

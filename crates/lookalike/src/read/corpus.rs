@@ -57,6 +57,8 @@ pub struct Corpus {
     /// Records larger than this are skipped.
     pub(crate) max_page_bytes: u64,
     bytes_read: AtomicU64,
+    /// Threads that unpack files, if these are fewer.
+    threads: usize,
     /// Buffers that batches have been done with.
     pub(super) buffers: Arc<BufferPool>,
 }
@@ -88,6 +90,7 @@ impl Corpus {
             captures: config.captures.clone(),
             max_page_bytes: config.max_page_bytes,
             bytes_read: AtomicU64::new(0),
+            threads: 1,
             buffers: Arc::default(),
         }
     }
@@ -97,6 +100,12 @@ impl Corpus {
     pub(crate) fn ranked_by(mut self, rank: RankField<'_>) -> Corpus {
         self.names = FieldNames::new(&self.fields, rank).reading_as(self.names.read_as);
         self
+    }
+
+    /// Unpacks a file with this many threads, less one for each other file there is.
+    #[must_use]
+    pub(crate) fn unpacked_by(self, threads: usize) -> Corpus {
+        Corpus { threads, ..self }
     }
 
     /// A source by its number.
@@ -198,7 +207,20 @@ impl Corpus {
     }
 
     pub(super) fn open_source(&self, source: &Source) -> std::io::Result<Box<dyn Read + Send + '_>> {
-        source.compression.decode(self.file(source)?)
+        self.unpack(source, self.file(source)?)
+    }
+
+    /// A source whose records are copied: what is read of it is not counted.
+    pub(crate) fn open_to_copy<'s>(&self, source: &'s Source) -> std::io::Result<Box<dyn Read + Send + 's>> {
+        self.unpack(source, source.location.open()?)
+    }
+
+    fn unpack<'r>(&self, source: &Source, file: impl Read + Send + 'r) -> std::io::Result<Box<dyn Read + Send + 'r>> {
+        if source.format.is_page_file() {
+            return source.compression.decode(file);
+        }
+        let others = self.sources.len() - 1;
+        source.compression.decode_with(file, self.threads.saturating_sub(others).max(1))
     }
 
     /// For readers that do not read through [`Corpus::file`].

@@ -9,7 +9,7 @@ use crate::page::Token;
 use crate::spill::as_bytes;
 use crate::text::cut::{CutPage, hash_of_tokens, ranges};
 use crate::text::frames::{
-    BETWEEN_EXAMPLES, BlockFacts, FrameLearner, Frames, MarkupSignature, PageSignatures, SamplePage, sample_key,
+    BETWEEN_EXAMPLES, BlockFacts, Frames, Learns, MarkupSignature, PageSignatures, SamplePage, sample_key,
 };
 use crate::text::html::PageText;
 use crate::text::stored::StoredBlocks;
@@ -157,7 +157,7 @@ impl HeldPage {
     }
 
     /// Notes how the blocks of `page` begin, if `learner` wants it.
-    pub(super) fn add_examples(&mut self, page: &PageText, cut: &CutPage, learner: &FrameLearner) {
+    pub(super) fn add_examples(&mut self, page: &PageText, cut: &CutPage, learner: &dyn Learns) {
         if !learner.wants(&self.host, self.sample_key) {
             return;
         }

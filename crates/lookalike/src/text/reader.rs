@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::page::{Markup, RawPage, Token};
 use crate::text::core::CoreFinder;
 use crate::text::cut::{CutPage, hash_of_tokens, ranges};
-use crate::text::frames::{FrameLearner, Frames};
+use crate::text::frames::{Frames, Learns};
 use crate::text::held::{HeldPage, HeldText};
 use crate::text::html::{self, PageText};
 use crate::text::parts::{BlockPart, PageBlock, StoryParts};
@@ -143,7 +143,7 @@ impl PageReader {
         &mut self,
         page: &RawPage<'_>,
         keeps_text: bool,
-        learner: &FrameLearner,
+        learner: &dyn Learns,
     ) -> Option<(HeldPage, Option<&str>)> {
         if !self.is_held(page) {
             return None;

@@ -176,10 +176,8 @@ impl Run<'_> {
                 records.for_each(|found| {
                     match found {
                         Ok(page) => {
-                            let is_held = learner.as_ref().is_some_and(|learner| {
-                                let learner = learner.read().unwrap_or_else(PoisonError::into_inner);
-                                out.hold(&page, sketcher, &with, &learner)
-                            });
+                            let is_held =
+                                learner.as_ref().is_some_and(|learner| out.hold(&page, sketcher, &with, learner));
                             if !is_held {
                                 out.push(&page, sketcher, &with, index.as_mut())?;
                             }

@@ -27,6 +27,8 @@ const BITS_PER_KEY: u64 = 32;
 const MOST_BITS: u64 = 1 << 27;
 /// Bytes of input for a page, at a guess.
 const BYTES_PER_PAGE: u64 = 2048;
+/// Words of a page of memory, at the least.
+const PAGE_WORDS: usize = 4096 / size_of::<u64>();
 /// Room is made at once for so many bytes at the most: it is not touched before it is needed.
 const MOST_RESERVED_BYTES: u64 = 1 << 30;
 
@@ -41,11 +43,11 @@ pub(super) struct LikelyPages {
 impl LikelyPages {
     fn new(bands: usize, keys: u64) -> LikelyPages {
         let bits = keys.saturating_mul(BITS_PER_KEY).clamp(1 << 16, MOST_BITS).next_power_of_two();
-        LikelyPages {
-            bands,
-            seen: (0..bits / 64).map(|_| AtomicU64::new(0)).collect(),
-            is_over: AtomicBool::new(false),
-        }
+        let seen: Vec<AtomicU64> = (0..bits / 64).map(|_| AtomicU64::new(0)).collect();
+        // Memory that is read before it is written is given twice: first a page that all share, and then, with a halt of all
+        // cores, one of its own.
+        seen.iter().step_by(PAGE_WORDS).for_each(|word| word.store(0, Ordering::Relaxed));
+        LikelyPages { bands, seen, is_over: AtomicBool::new(false) }
     }
 
     /// Whether a page probably is like one that was seen before it; a page with all keys in common rather is its copy, and copies

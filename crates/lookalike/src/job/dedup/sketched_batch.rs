@@ -15,7 +15,7 @@ use crate::plan::{ColumnLayout, Decision, Plan};
 use crate::report::summary::UnreadRanks;
 use crate::sketch::page_sets::SetBatch;
 use crate::sketcher::{NO_KEY, PageAbout, Sketcher};
-use crate::text::frames::{FrameLearner, SamplePage};
+use crate::text::frames::{Learns, SamplePage};
 use crate::text::{HeldPage, Scope};
 
 /// The pages of a batch and what else was found in it. Pages are counted from the start of the batch.
@@ -127,7 +127,7 @@ impl SketchedBatch {
         page: &RawPage<'_>,
         sketcher: &mut Sketcher,
         with: &SketchedWith<'_>,
-        learner: &FrameLearner,
+        learner: &dyn Learns,
     ) -> bool {
         if page.is_revisit() {
             return false;

@@ -79,9 +79,10 @@ impl Run<'_> {
             let at = page_of.binary_search_by_key(&text, |row| row.0);
             at.map(|at| page_of[at].1).map_err(|_| Error::internal("a text that is compared belongs to no page"))
         };
-        for ((left, right), similarity) in similarities.iter_mut() {
+        similarities.par_iter_mut().try_for_each(|((left, right), similarity)| {
             *similarity = verify::compare(&sets, page(*left)?, page(*right)?, &plan).0.similarity;
-        }
+            Ok::<(), Error>(())
+        })?;
         let found = |left: PageId, right: PageId| {
             let at = similarities.binary_search_by_key(&texts(left, right), |row| row.0);
             at.ok().map(|at| similarities[at].1)

@@ -1,13 +1,19 @@
 //! Apache Parquet, a page a row.
 //!
-//! In: a file. Out: batches of rows with only the columns that have a role.
+//! In: a file. Out: batches of rows with only the columns that have a role. A batch is a stretch of rows, which its worker takes
+//! out of the file; only rows of large groups of a file without an index of its pages are read one after the other.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use arrow_array::RecordBatch;
 use parquet::arrow::ProjectionMask;
-use parquet::arrow::arrow_reader::{ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder};
+use parquet::arrow::arrow_reader::{
+    ArrowReaderMetadata, ArrowReaderOptions, ParquetRecordBatchReader, ParquetRecordBatchReaderBuilder, RowSelection,
+    RowSelector,
+};
+use parquet::file::metadata::PageIndexPolicy;
 
 use crate::error::{Result, SkipKind};
 use crate::read::Chunks;
@@ -15,7 +21,14 @@ use crate::read::fields::FieldNames;
 use crate::read::format::reader::{Annotations, Description, Input, Keeping, Likeness, Problem, Reader};
 use crate::read::format::rows::{BATCH_ROWS, RowColumns, Rows};
 use crate::read::source::file::Location;
-use crate::read::split::batch::BatchSender;
+use crate::read::split::batch::{BatchSender, Content, NotAPage, Only, Visit};
+
+/// Bytes of a stretch of rows, in memory: what stands on its first and last pages is unpacked twice.
+const STRETCH_BYTES: u64 = 32 << 20;
+/// Rows up to which a group is taken apart without an index of its pages: each stretch passes those before it.
+const MOST_UNINDEXED_ROWS: u64 = 1 << 16;
+/// Batches of a stretch, at the most.
+const MOST_BATCHES: usize = 16;
 
 /// Opens a file by its Parquet schema alone: what else its writer noted down about types is not
 /// needed, and may be damaged.
@@ -60,23 +73,21 @@ impl Reader for Parquet {
             Ok(file) => file,
             Err(error) => return batches.send(input.unopened(&error)),
         };
-        let mut reader = match RowReader::open(file, input.names()) {
-            Ok(reader) => reader,
+        let file = match RowFile::open(file, input.names()) {
+            Ok(file) => Arc::new(file),
             Err(problem) => return batches.send(input.skipped(None, None, problem, &[])),
         };
         let mut record = 1;
-        loop {
-            match reader.next_rows(record) {
-                Ok(Some((rows, count))) => {
-                    batches.send(rows)?;
-                    record += count;
-                }
-                Ok(None) => break,
-                Err(problem) => {
-                    batches.send(input.skipped(Some(record), None, problem, &[]))?;
-                    break;
-                }
+        for number in 0..file.metadata.metadata().num_row_groups() {
+            let rows = usize::try_from(file.metadata.metadata().row_group(number).num_rows()).unwrap_or(0);
+            let group = Stretch { file: Arc::clone(&file), group: number, rows: 0..rows, first_record: record };
+            match file.stretch_rows(number, source.bytes) {
+                Some(length) => (0..rows)
+                    .step_by(length)
+                    .try_for_each(|from| batches.send(group.part(from..rows.min(from + length))))?,
+                None => group.send_rows(input, batches)?,
             }
+            record += rows as u64;
         }
         input.corpus.count_bytes_read(source.bytes);
         ControlFlow::Continue(())
@@ -91,35 +102,139 @@ impl Reader for Parquet {
     }
 }
 
-/// Reads the columns that have a role.
-struct RowReader {
-    reader: ParquetRecordBatchReader,
-    columns: RowColumns,
-}
-
 fn damaged(error: &dyn std::fmt::Display) -> Problem {
     (SkipKind::Damaged, format!("cannot be read as Parquet: {error}"))
 }
 
-impl RowReader {
-    fn open(file: Chunks, names: &FieldNames) -> Result<RowReader, Problem> {
-        let builder = guarded(|| open_file(file))?.map_err(|error| damaged(&error))?;
-        let columns = RowColumns::find(builder.schema().fields(), names)?;
-        let schema = builder.parquet_schema();
+/// A file, and its columns that have a role.
+struct RowFile {
+    file: Chunks,
+    metadata: ArrowReaderMetadata,
+    columns: RowColumns,
+    mask: ProjectionMask,
+}
+
+impl RowFile {
+    fn open(file: Chunks, names: &FieldNames) -> Result<RowFile, Problem> {
+        let load = |index: PageIndexPolicy| {
+            let options = ArrowReaderOptions::new().with_skip_arrow_metadata(true).with_offset_index_policy(index);
+            guarded(|| ArrowReaderMetadata::load(&file, options))?.map_err(|error| damaged(&error))
+        };
+        // An index that is damaged is not needed.
+        let metadata = load(PageIndexPolicy::Optional).or_else(|_| load(PageIndexPolicy::Skip))?;
+        let columns = RowColumns::find(metadata.schema().fields(), names)?;
+        let schema = metadata.parquet_schema();
         let is_wanted = |leaf: &usize| {
             let column = schema.column(*leaf);
             columns.paths().any(|path| column.path().parts().starts_with(path))
         };
         let mask = ProjectionMask::leaves(schema, (0..schema.num_columns()).filter(is_wanted).collect::<Vec<_>>());
-        let reader =
-            builder.with_projection(mask).with_batch_size(BATCH_ROWS).build().map_err(|error| damaged(&error))?;
-        Ok(RowReader { reader, columns })
+        Ok(RowFile { file, metadata, columns, mask })
     }
 
-    /// The next rows and how many they are; none at the end.
-    fn next_rows(&mut self, first_record: u64) -> Result<Option<(Rows, u64)>, Problem> {
-        let Some(batch) = guarded(|| self.reader.next())? else { return Ok(None) };
+    /// The rows of a stretch of a group; nothing if it is read as a whole. `file_bytes` are what a claim to have many rows is
+    /// measured by.
+    fn stretch_rows(&self, group: usize, file_bytes: u64) -> Option<usize> {
+        let group = &self.metadata.metadata().row_groups()[group];
+        let rows = u64::try_from(group.num_rows()).ok().filter(|&rows| (1..=file_bytes).contains(&rows))?;
+        let wanted = || (0..group.num_columns()).filter(|&leaf| self.mask.leaf_included(leaf));
+        let has_index = wanted().all(|leaf| group.column(leaf).offset_index_offset().is_some());
+        if !has_index && rows > MOST_UNINDEXED_ROWS {
+            return None;
+        }
+        let bytes =
+            wanted().map(|leaf| u64::try_from(group.column(leaf).uncompressed_size()).unwrap_or(0)).sum::<u64>();
+        let fitting = STRETCH_BYTES / (bytes / rows).max(1);
+        usize::try_from(fitting).ok().map(|fitting| (fitting / BATCH_ROWS).clamp(1, MOST_BATCHES) * BATCH_ROWS)
+    }
+}
+
+/// Some rows of a group; the first of them is the record `first_record`.
+struct Stretch {
+    file: Arc<RowFile>,
+    group: usize,
+    rows: Range<usize>,
+    first_record: u64,
+}
+
+impl Stretch {
+    /// Some of its rows, counted from its first one.
+    fn part(&self, rows: Range<usize>) -> Stretch {
+        let (start, end) = (self.rows.start + rows.start, self.rows.start + rows.end);
+        let first_record = self.first_record + rows.start as u64;
+        Stretch { file: Arc::clone(&self.file), group: self.group, rows: start..end, first_record }
+    }
+
+    /// Hands the rows on, which are read here.
+    fn send_rows(&self, input: &Input<'_>, batches: &mut BatchSender<'_, '_>) -> ControlFlow<()> {
+        let mut reader = RowReader::new(self);
+        loop {
+            match reader.next_rows() {
+                Ok(Some(rows)) => batches.send(rows)?,
+                Ok(None) => return ControlFlow::Continue(()),
+                Err(problem) => return batches.send(input.skipped(Some(reader.record), None, problem, &[])),
+            }
+        }
+    }
+}
+
+impl Content for Stretch {
+    fn visit(&self, input: &Input<'_>, only: &Only, visit: Visit<'_>) -> Result<()> {
+        let records = self.first_record..self.first_record + self.rows.len() as u64;
+        for wanted in only.stretches(records, BATCH_ROWS as u64) {
+            let row = |record: u64| usize::try_from(record - self.first_record).unwrap_or(usize::MAX);
+            let stretch = self.part(row(wanted.start)..row(wanted.end));
+            let mut reader = RowReader::new(&stretch);
+            loop {
+                match reader.next_rows() {
+                    Ok(Some(rows)) => rows.visit(input, only, visit)?,
+                    Ok(None) => break,
+                    Err(problem) => {
+                        let skipped = input.skipped(Some(reader.record), None, problem, &[]);
+                        visit(Err(NotAPage::Skipped(skipped)))?;
+                        break;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads the rows of a stretch.
+struct RowReader<'s> {
+    stretch: &'s Stretch,
+    reader: Option<ParquetRecordBatchReader>,
+    /// The record of the next row.
+    record: u64,
+}
+
+impl RowReader<'_> {
+    fn new(stretch: &Stretch) -> RowReader<'_> {
+        RowReader { stretch, reader: None, record: stretch.first_record }
+    }
+
+    /// The next rows; none at the end.
+    fn next_rows(&mut self) -> Result<Option<Rows>, Problem> {
+        let Stretch { file, group, rows, .. } = self.stretch;
+        let reader = match &mut self.reader {
+            Some(reader) => reader,
+            None => {
+                let open = || {
+                    let builder =
+                        ParquetRecordBatchReaderBuilder::new_with_metadata(file.file.clone(), file.metadata.clone());
+                    let selectors = vec![RowSelector::skip(rows.start), RowSelector::select(rows.len())];
+                    let builder =
+                        builder.with_row_groups(vec![*group]).with_row_selection(RowSelection::from(selectors));
+                    builder.with_projection(file.mask.clone()).with_batch_size(BATCH_ROWS).build()
+                };
+                self.reader.insert(guarded(open)?.map_err(|error| damaged(&error))?)
+            }
+        };
+        let Some(batch) = guarded(|| reader.next())? else { return Ok(None) };
         let batch: RecordBatch = batch.map_err(|error| damaged(&error))?;
-        Ok(Some((self.columns.rows(&batch, first_record), batch.num_rows() as u64)))
+        let rows = file.columns.rows(&batch, self.record);
+        self.record += batch.num_rows() as u64;
+        Ok(Some(rows))
     }
 }

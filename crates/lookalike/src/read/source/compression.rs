@@ -1,16 +1,18 @@
 //! Compressed bytes → bytes, recognised by their first bytes.
 
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, BufReader, Read, Write};
 
 use bzip2::Compression as BzipLevel;
 use bzip2::read::MultiBzDecoder;
 use bzip2::write::BzEncoder;
 use flate2::Compression as GzipLevel;
-use flate2::bufread::GzDecoder;
 use flate2::write::GzEncoder;
 use liblzma::read::XzDecoder;
 use liblzma::stream::{CONCATENATED, Stream};
 use liblzma::write::XzEncoder;
+
+use super::gzip::GzipMembers;
+use super::side_by_side::SideBySide;
 
 /// How a file is compressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
@@ -105,6 +107,21 @@ impl Compression {
         })
     }
 
+    /// The same, with as many threads for it, where the file can be taken apart.
+    ///
+    /// # Errors
+    /// As [`decode`](Self::decode).
+    pub(crate) fn decode_with<'r>(
+        self,
+        file: impl Read + Send + 'r,
+        threads: usize,
+    ) -> io::Result<Box<dyn Read + Send + 'r>> {
+        match self {
+            Compression::Gzip => Ok(Box::new(SideBySide::new(file, threads))),
+            _ => self.decode(file),
+        }
+    }
+
     /// `bytes` as a member of its own.
     ///
     /// # Errors
@@ -176,49 +193,6 @@ impl<W: Write> Write for Encoder<W> {
 /// A decoder of xz, within bounded memory.
 pub(crate) fn xz_stream(flags: u32) -> io::Result<Stream> {
     Ok(Stream::new_stream_decoder(XZ_MEMORY, flags)?)
-}
-
-/// gzip members one after another, and zeros after the last one, as tapes and block devices leave
-/// them.
-struct GzipMembers<R> {
-    member: Option<GzDecoder<R>>,
-}
-
-impl<R: BufRead> GzipMembers<R> {
-    fn new(reader: R) -> GzipMembers<R> {
-        GzipMembers { member: Some(GzDecoder::new(reader)) }
-    }
-
-    /// Goes on to the next member; none is left at the end of the data.
-    fn next_member(&mut self) -> io::Result<()> {
-        let Some(member) = self.member.take() else { return Ok(()) };
-        let mut reader = member.into_inner();
-        loop {
-            let (length, zeros) = match reader.fill_buf()? {
-                [] => return Ok(()),
-                waiting => (waiting.len(), waiting.iter().take_while(|byte| **byte == 0).count()),
-            };
-            reader.consume(zeros);
-            if zeros < length {
-                break;
-            }
-        }
-        self.member = Some(GzDecoder::new(reader));
-        Ok(())
-    }
-}
-
-impl<R: BufRead> Read for GzipMembers<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        while let Some(member) = &mut self.member {
-            let count = member.read(buffer)?;
-            if count > 0 || buffer.is_empty() {
-                return Ok(count);
-            }
-            self.next_member()?;
-        }
-        Ok(0)
-    }
 }
 
 #[cfg(test)]

@@ -234,6 +234,7 @@ impl Read for SourceFile<'_> {
 }
 
 /// What the Parquet library reads from.
+#[derive(Clone)]
 pub(crate) struct Chunks {
     location: Location,
     size: u64,

@@ -8,6 +8,7 @@
 pub mod compression;
 mod dataset;
 pub(super) mod file;
+pub(super) mod gzip;
 mod look;
 pub(super) mod names;
 pub(crate) mod patterns;
@@ -17,6 +18,7 @@ pub(crate) mod remote;
 #[cfg(not(feature = "remote"))]
 #[path = "remote_absent.rs"]
 pub(super) mod remote;
+mod side_by_side;
 mod wacz;
 
 use std::collections::{HashMap, HashSet};

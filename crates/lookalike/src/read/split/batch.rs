@@ -1,6 +1,6 @@
 //! A batch of records → pages, in one of many threads.
 
-use std::ops::ControlFlow;
+use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 
 use crate::error::{Result, SkippedRecord};
@@ -54,6 +54,15 @@ pub enum NotAPage {
 pub(crate) struct Only(Option<Arc<Vec<u64>>>);
 
 impl Only {
+    /// Those of `records` that are wanted, as stretches with gaps of at least `gap` between them.
+    pub(crate) fn stretches(&self, records: Range<u64>, gap: u64) -> Vec<Range<u64>> {
+        let Some(only) = &self.0 else { return vec![records] };
+        let from = only.partition_point(|&record| record < records.start);
+        let to = only.partition_point(|&record| record < records.end);
+        let runs = only[from..to].chunk_by(|one, next| next - one < gap);
+        runs.map(|run| run[0]..run[run.len() - 1] + 1).collect()
+    }
+
     pub(crate) fn contains(&self, record: u64) -> bool {
         self.0.as_ref().is_none_or(|only| only.binary_search(&record).is_ok())
     }

@@ -17,6 +17,7 @@ use zstd::stream::raw::{Decoder as ZstdDecoder, InBuffer, Operation, OutBuffer};
 
 use crate::read::source::compression::{Compression, XZ_MAGIC, xz_stream};
 use crate::read::source::file::SourceFile;
+use crate::read::source::gzip::{GZIP_MAGIC, gzip_head, unpack_whole};
 
 /// Bytes that are read from the file at a time.
 const READ_BYTES: usize = 256 << 10;
@@ -33,7 +34,6 @@ const WHOLE_INPUT: usize = 256 << 10;
 /// Bytes at hand for the head of a gzip member.
 const LONGEST_GZIP_HEAD: usize = 68 << 10;
 
-const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
 const ZSTD_MAGIC: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
 const BZIP2_MAGIC: &[u8] = b"BZh";
 const LONGEST_MAGIC: usize = 6;
@@ -256,20 +256,9 @@ impl<'r> Unpacker<'r> {
     fn take_whole_member(&mut self, out: &mut Vec<u8>, most: usize) -> io::Result<bool> {
         let Some(end) = self.probable_end()? else { return Ok(false) };
         let Codec::Gzip { whole, .. } = &mut self.codec else { return Ok(false) };
-        let Some((data, tail)) = self.input[self.at..end].split_last_chunk::<8>() else { return Ok(false) };
-        let [sum, length] = [[tail[0], tail[1], tail[2], tail[3]], [tail[4], tail[5], tail[6], tail[7]]];
-        let (sum, length) = (u32::from_le_bytes(sum), u32::from_le_bytes(length) as usize);
-        if length == 0 || length > most {
-            return Ok(false);
-        }
-        let start = out.len();
-        out.resize(start + length, 0);
-        let unpacked = whole.deflate_decompress(data, &mut out[start..]);
-        let is_whole = unpacked == Ok(length) && libdeflater::crc32(&out[start..]) == sum;
+        let is_whole = unpack_whole(whole, &self.input[self.at..end], out, most);
         if is_whole {
             self.at = end;
-        } else {
-            out.truncate(start);
         }
         Ok(is_whole)
     }
@@ -547,25 +536,6 @@ impl<'r> Unpacker<'r> {
     }
 }
 
-/// The length of the head of a gzip member; nothing if it is none, or not whole.
-fn gzip_head(bytes: &[u8]) -> Option<usize> {
-    let flags = *bytes.get(3).filter(|_| bytes.starts_with(GZIP_MAGIC))?;
-    let mut at = 10;
-    if flags & 4 != 0 {
-        at += 2 + usize::from(u16::from_le_bytes([*bytes.get(at)?, *bytes.get(at + 1)?]));
-    }
-    // A name and a comment, each with a zero behind it.
-    for flag in [8, 16] {
-        if flags & flag != 0 {
-            at += memchr::memchr(0, bytes.get(at..)?)? + 1;
-        }
-    }
-    if flags & 2 != 0 {
-        at += 2;
-    }
-    (flags & 0xe0 == 0 && at <= bytes.len()).then_some(at)
-}
-
 /// Decompressed bytes, as the cutter of crawls counts them: up to any damage, and on behind it.
 pub(crate) struct UnpackedReader<'r> {
     unpacker: Unpacker<'r>,
@@ -586,23 +556,5 @@ impl Read for UnpackedReader<'_> {
         out[..count].copy_from_slice(&self.buffer[self.at..self.at + count]);
         self.at += count;
         Ok(count)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn heads_of_gzip_members_are_as_long_as_their_flags_say() {
-        let head = |flags: u8, rest: &[u8]| [&[0x1f, 0x8b, 8, flags, 0, 0, 0, 0, 0, 3][..], rest].concat();
-        assert_eq!(gzip_head(&head(0, b"data")), Some(10));
-        assert_eq!(gzip_head(&head(4, b"\x03\x00abcdata")), Some(15));
-        assert_eq!(gzip_head(&head(8 | 16, b"name\0comment\0data")), Some(23));
-        assert_eq!(gzip_head(&head(2, b"\x01\x02data")), Some(12));
-        assert_eq!(gzip_head(&head(8, b"no end")), None);
-        assert_eq!(gzip_head(&head(4, b"\xff\xffshort")), None);
-        assert_eq!(gzip_head(&head(0x20, b"reserved")), None);
-        assert_eq!(gzip_head(b"\x1f\x8b"), None);
     }
 }

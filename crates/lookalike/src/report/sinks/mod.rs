@@ -21,6 +21,8 @@ mod summary;
 use std::fs;
 use std::path::Path;
 
+use rayon::prelude::*;
+
 pub(crate) use records::has_copies;
 
 use crate::error::{Error, Result};
@@ -68,11 +70,11 @@ impl SinkContext<'_> {
     }
 }
 
-/// All outputs, in four lists: tables, which are made from findings alone, the page for people, copies of records of the input, and
-/// what comes last. The first three lists are written at the same time, each in its order.
-static SINKS: [&[&dyn Sink]; 4] = [
+/// All outputs, in lists that are written at the same time, each in its order: tables, which are made from findings alone, the page
+/// for people, and copies of records of the input; and, when these are there, what comes last.
+static SINKS: [&[&dyn Sink]; 5] = [
+    &[&pages::Pages],
     &[
-        &pages::Pages,
         &frames::Frames,
         &pairs::ACCEPTED,
         &pairs::NEAR_MISSES,
@@ -118,10 +120,9 @@ fn in_order(write: impl Fn(&dyn Sink) -> Result<()> + Sync, context: &SinkContex
             write(sink)
         })
     };
-    let [tables, page, copies, last] = SINKS;
-    let (copied, (shown, listed)) =
-        rayon::join(|| write_all(copies), || rayon::join(|| write_all(page), || write_all(tables)));
-    listed.and(shown).and(copied)?;
+    let [side_by_side @ .., last] = SINKS;
+    let written: Vec<Result<()>> = side_by_side.par_iter().with_max_len(1).map(|sinks| write_all(sinks)).collect();
+    written.into_iter().collect::<Result<()>>()?;
     write_all(last)
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
+use std::sync::{PoisonError, RwLock};
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::xxh3_64;
 
@@ -106,6 +108,24 @@ pub(crate) struct FrameLearner {
     blocks: Spill<u8>,
 }
 
+/// Who says which pages are worth learning from. It is asked when a page has been cut, and not held on to before.
+pub(crate) trait Learns {
+    /// Whether something would be learnt from a page.
+    fn wants(&self, host: &str, key: u64) -> bool;
+}
+
+impl Learns for FrameLearner {
+    fn wants(&self, host: &str, key: u64) -> bool {
+        FrameLearner::wants(self, host, key)
+    }
+}
+
+impl Learns for RwLock<FrameLearner> {
+    fn wants(&self, host: &str, key: u64) -> bool {
+        self.read().unwrap_or_else(PoisonError::into_inner).wants(host, key)
+    }
+}
+
 /// What stands for a host; 0 for pages without one.
 pub(crate) fn host_hash(host: &str) -> u64 {
     if host.is_empty() { NAMELESS } else { xxh3_64(host.as_bytes()).clamp(NAMELESS + 1, u64::MAX - 1) }
@@ -200,7 +220,7 @@ impl FrameLearner {
         self.blocks.finish()?;
         let mut pages: Vec<&Sampled> = self.hosts.values().flat_map(BTreeMap::values).collect();
         pages.sort_by_key(|page| page.key); // of equal ones, that of the first host comes first
-        let mut levels = Vec::new();
+        let (mut levels, mut groups) = (Vec::new(), Vec::new());
         for (by, least) in LEVELS {
             let mut level = FrameLevel { by, groups: Groups::new(least), frames: Vec::new() };
             let mut members: Vec<Vec<&Sampled>> = Vec::new();
@@ -215,8 +235,16 @@ impl FrameLearner {
                 }
                 members[group].push(page);
             }
-            level.frames = members.iter().map(|pages| self.frame(pages, by)).collect::<Result<_>>()?;
+            groups.extend(members.into_iter().map(|pages| (levels.len(), by, pages)));
             levels.push(level);
+        }
+        // Side by side as long as that takes no more memory than one large group.
+        let blocks_of = |pages: &Vec<&Sampled>| pages.iter().map(|page| page.blocks).sum::<usize>();
+        let most_blocks = groups.iter().map(|group| blocks_of(&group.2)).max().unwrap_or(0);
+        let at_once = (GROUP_BLOCKS / most_blocks.max(1)).clamp(1, groups.len().max(1));
+        for groups in groups.chunks(at_once) {
+            let frames = groups.par_iter().map(|(_, by, pages)| self.frame(pages, *by)).collect::<Result<Vec<_>>>()?;
+            groups.iter().zip(frames).for_each(|(group, frame)| levels[group.0].frames.push(frame));
         }
         Ok(Frames::new(levels))
     }

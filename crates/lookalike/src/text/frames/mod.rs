@@ -27,7 +27,7 @@ pub(crate) use groups::markup_similarity;
 pub(super) use groups::{MarkupSignature, PageSignatures};
 pub use known::KnownFrames;
 pub(super) use learner::{BETWEEN_EXAMPLES, sample_key};
-pub(crate) use learner::{FrameLearner, SamplePage, host_hash};
+pub(crate) use learner::{FrameLearner, Learns, SamplePage, host_hash};
 pub(crate) use rows::FrameRow;
 
 /// Different texts around a block that make it frame.

@@ -155,7 +155,7 @@ fn read(findings: &Findings<'_>, pages: &BTreeSet<PageId>, paired: &BTreeSet<Pag
     let frames = findings.plan.corpus.as_ref().and_then(|corpus| corpus.frames.clone());
     let most = usize::try_from(TEXT_BYTES).unwrap_or(usize::MAX);
     let (mut texts, mut whole) = (HashMap::new(), HashMap::new());
-    findings.reading.scan().for_each_of(
+    findings.reading.scan().threads(rayon::current_num_threads()).for_each_of(
         &wanted,
         || PageReader::new(findings.plan.text).without(frames.clone()),
         |reader, page, raw| {

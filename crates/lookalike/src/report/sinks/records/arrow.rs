@@ -12,8 +12,8 @@ use crate::error::{Error, Result};
 use crate::page::PageId;
 use crate::read::{ArrowStream, Source};
 use crate::report::Findings;
+use crate::report::sinks::records::Place;
 use crate::report::sinks::records::target::Target;
-use crate::report::sinks::records::{Place, bytes};
 
 /// Copies the rows of the chosen pages.
 pub(super) fn copy(
@@ -66,7 +66,7 @@ pub(super) fn rewrite(
     }
     writer.finish().map_err(cannot_write)?;
     drop(writer);
-    bytes::close(out).map_err(Error::io(&path, "write"))?;
+    out.close().map_err(Error::io(&path, "write"))?;
     Ok(true)
 }
 

@@ -1,7 +1,6 @@
 //! Records that are stretches of bytes: lines, records of tables, documents.
 
-use std::fs::File;
-use std::io::{self, BufWriter, Read, Write};
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
@@ -9,8 +8,9 @@ use crate::page::{PageId, SourceId};
 use crate::read::compression::Compression;
 use crate::read::{Frame, Source};
 use crate::report::Findings;
+use crate::report::sinks::records::packed::PackedFile;
 use crate::report::sinks::records::plain_copy::PlainCopy;
-use crate::report::sinks::records::target::{Packing, Target};
+use crate::report::sinks::records::target::Target;
 use crate::report::sinks::records::{Place, Selection, plain_file, truncated};
 
 /// A stretch of decompressed bytes, from and up to.
@@ -22,26 +22,13 @@ pub(super) const TO_THE_END: u64 = u64::MAX;
 /// The longest line end.
 const LINE_END_BYTES: u64 = 2;
 
+/// Bytes that are read at a time.
 const BUFFER_BYTES: usize = 128 << 10;
 
 /// Records between two looks at whether the run is to stop.
 const RECORDS_BETWEEN_CHECKS: u64 = 1024;
 /// Bytes that are copied between two looks.
 const BYTES_BETWEEN_CHECKS: u64 = 64 << 20;
-
-/// A file that is compressed as it is written.
-pub(super) type PackedFile = crate::read::compression::Encoder<BufWriter<File>>;
-
-impl Packing {
-    pub(super) fn open(self, file: File) -> io::Result<PackedFile> {
-        self.compression.encoder(BufWriter::with_capacity(BUFFER_BYTES, file), self.level)
-    }
-}
-
-/// Closes a compressed file.
-pub(super) fn close(file: PackedFile) -> io::Result<()> {
-    file.finish()?.flush()
-}
 
 /// Files of one target whose records are made one by one, part after part.
 pub(super) struct ByteParts<'a> {
@@ -91,7 +78,7 @@ impl<'a> ByteParts<'a> {
 
     fn close(&mut self) -> Result<()> {
         match self.out.take() {
-            Some((out, path)) => close(out).map_err(Error::io(&path, "write")),
+            Some((out, path)) => out.close().map_err(Error::io(&path, "write")),
             None => Ok(()),
         }
     }
@@ -127,7 +114,7 @@ pub(super) fn copy_records(
         (bytes, record) = (bytes + (end - start), record + 1);
         places.push(Place { part, record });
     }
-    copy(source, target, header_bytes, &parts)?;
+    copy(findings, source, target, header_bytes, &parts)?;
     Ok(places)
 }
 
@@ -177,7 +164,7 @@ pub(super) fn copy_documents(
         }
     }
     stretches.push((from, TO_THE_END));
-    copy(source, target, 0, &[stretches])?;
+    copy(findings, source, target, 0, &[stretches])?;
     let count = if selection == Selection::Removed { removed.len() as u64 } else { 0 };
     Ok((1..=count).map(|record| Place { part: 0, record }).collect())
 }
@@ -190,7 +177,7 @@ pub(super) fn copy_framed(
     frame: &Frame,
     chosen: &[PageId],
 ) -> Result<Vec<Place>> {
-    let mut unpacked = Unpacked::open(source)?;
+    let mut unpacked = Unpacked::open(findings, source)?;
     let (file, path) = target.create(0)?;
     let cannot_write = |error| Error::io(&path, "write")(error);
     let mut out = target.packing.open(file).map_err(cannot_write)?;
@@ -204,7 +191,7 @@ pub(super) fn copy_framed(
         unpacked.copy_to(end, &mut out, &path)?;
     }
     out.write_all(frame.after).map_err(cannot_write)?;
-    close(out).map_err(cannot_write)?;
+    out.close().map_err(cannot_write)?;
     Ok((1..=chosen.len() as u64).map(|record| Place { part: 0, record }).collect())
 }
 
@@ -216,7 +203,13 @@ pub(super) fn stretch(findings: &Findings<'_>, page: PageId) -> Result<Stretch> 
 }
 
 /// Copies stretches of the decompressed bytes, ascending through all parts, each part behind the first `header_bytes`.
-fn copy(source: &Source, target: &Target<'_>, header_bytes: u64, parts: &[Vec<Stretch>]) -> Result<()> {
+fn copy(
+    findings: &Findings<'_>,
+    source: &Source,
+    target: &Target<'_>,
+    header_bytes: u64,
+    parts: &[Vec<Stretch>],
+) -> Result<()> {
     if source.compression == Compression::None
         && target.packing.compression == Compression::None
         && let Some(from) = plain_file(source)?
@@ -229,7 +222,7 @@ fn copy(source: &Source, target: &Target<'_>, header_bytes: u64, parts: &[Vec<St
         }
         return Ok(());
     }
-    let mut reader = Unpacked::open(source)?;
+    let mut reader = Unpacked::open(findings, source)?;
     let (mut header, mut next_check) = (Vec::new(), 0);
     reader.copy_to(header_bytes, &mut header, &target.path(0))?;
     for (part, stretches) in parts.iter().enumerate() {
@@ -249,7 +242,7 @@ fn copy(source: &Source, target: &Target<'_>, header_bytes: u64, parts: &[Vec<St
                 reader.copy_to(end, &mut out, &path)?;
             }
         }
-        close(out).map_err(cannot_write)?;
+        out.close().map_err(cannot_write)?;
     }
     Ok(())
 }
@@ -262,9 +255,8 @@ pub(super) struct Unpacked<'a> {
 }
 
 impl<'a> Unpacked<'a> {
-    pub(super) fn open(source: &'a Source) -> Result<Unpacked<'a>> {
-        let opened = source.location.open().and_then(|file| source.compression.decode(file));
-        let reader = opened.map_err(Error::io(&source.path(), "read"))?;
+    pub(super) fn open(findings: &Findings<'_>, source: &'a Source) -> Result<Unpacked<'a>> {
+        let reader = findings.reading.open_to_copy(source).map_err(Error::io(&source.path(), "read"))?;
         Ok(Unpacked { source, reader, at: 0 })
     }
 

@@ -15,7 +15,7 @@ use crate::read::crawl::{ArchiveKind, Cutter, Piece};
 use crate::read::{Format, NEAR_PROFILE, Source, Unpacker, head_length, record_names, warc_head};
 use crate::report::Findings;
 use crate::report::sinks::records::target::{Packing, Target};
-use crate::report::sinks::records::{Place, Selection, bytes, truncated};
+use crate::report::sinks::records::{Place, Selection, truncated};
 
 const SAME_PROFILE: &str = "http://netpreserve.org/warc/1.1/revisit/identical-payload-digest";
 
@@ -362,9 +362,9 @@ fn copy_stream(source: &Source, target: &Target<'_>, parts: &[Vec<Item>]) -> Res
     let mut archive = ArchiveBytes::open(source)?;
     for (part, items) in parts.iter().enumerate() {
         let (file, path) = target.create(part)?;
-        let mut out = target.packing.open(file).map_err(Error::io(&path, "write"))?;
+        let mut out = target.packing.open_stream(file).map_err(Error::io(&path, "write"))?;
         items.iter().try_for_each(|item| archive.copy(item, &mut out, &path))?;
-        bytes::close(out).map_err(Error::io(&path, "write"))?;
+        out.finish().and_then(|mut file| file.flush()).map_err(Error::io(&path, "write"))?;
     }
     Ok(())
 }

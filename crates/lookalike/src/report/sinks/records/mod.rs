@@ -9,6 +9,7 @@ mod arrow;
 mod bytes;
 mod convert;
 mod crawl;
+mod packed;
 mod plain_copy;
 mod rows;
 mod target;

@@ -92,14 +92,20 @@ impl Annotator<'_> {
     }
 
     fn objects(&mut self, id: SourceId, source: &Source, target: &Target<'_>) -> Result<()> {
-        self.records(id, source, ByteParts::new(target, Vec::new()), Unpacked::open(source)?, &mut |record, added| {
-            members::replace(record, &FIELDS, &added.json()?);
-            Ok(())
-        })
+        self.records(
+            id,
+            source,
+            ByteParts::new(target, Vec::new()),
+            Unpacked::open(self.findings, source)?,
+            &mut |record, added| {
+                members::replace(record, &FIELDS, &added.json()?);
+                Ok(())
+            },
+        )
     }
 
     fn table(&mut self, id: SourceId, source: &Source, target: &Target<'_>, mut head: TableHead) -> Result<()> {
-        let mut unpacked = Unpacked::open(source)?;
+        let mut unpacked = Unpacked::open(self.findings, source)?;
         let mut header = Vec::new();
         unpacked.copy_to(head.header_bytes, &mut header, &source.path())?;
         let places = FIELDS.map(|field| head.names.iter().position(|name| name == field));

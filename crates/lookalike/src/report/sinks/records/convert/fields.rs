@@ -86,7 +86,7 @@ fn for_each_stretch(
     pages: &[PageId],
     mut visit: impl FnMut(&[u8]) -> Result<()>,
 ) -> Result<()> {
-    let mut unpacked = Unpacked::open(source)?;
+    let mut unpacked = Unpacked::open(findings, source)?;
     let mut record = Vec::new();
     for &page in pages {
         let (start, end) = stretch(findings, page)?;
