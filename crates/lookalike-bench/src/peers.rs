@@ -49,6 +49,9 @@ const REQUIREMENTS: &str = include_str!("../peers/requirements.txt");
 /// Text-dedup and datatrove, which need other versions of what the others need.
 const PIPELINE_REQUIREMENTS: &str = include_str!("../peers/pipelines-requirements.txt");
 
+/// The row that is not drawn: the one of one thread stands for it.
+const ALL_CORES: &str = "lookalike dedup, all cores, verified, all files written";
+
 /// How often each job is run.
 const REPEATS: usize = 3;
 
@@ -69,7 +72,8 @@ struct Tool {
 }
 
 enum Kind {
-    Lookalike,
+    /// On so many threads, if not on all.
+    Lookalike(Option<usize>),
     Gaoya,
     /// A Python, a script, and what the script calls it.
     Script {
@@ -106,7 +110,10 @@ pub(crate) fn run(documents: usize, work: &Path, alone: bool, plot: Option<&Path
 
 fn tools(work: &Path, alone: bool) -> Result<Vec<Tool>> {
     let tool = |name: &str, is_slow, kind| Tool { name: name.to_owned(), is_slow, kind };
-    let mut tools = vec![tool("lookalike dedup, verified, all files written", false, Kind::Lookalike)];
+    let mut tools = vec![
+        tool("lookalike dedup, one thread, verified, all files written", false, Kind::Lookalike(Some(1))),
+        tool(ALL_CORES, false, Kind::Lookalike(None)),
+    ];
     if alone {
         return Ok(tools);
     }
@@ -130,11 +137,13 @@ impl Tool {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let (corpus, found) = (text(corpus), text(&work.join("found")));
         Ok(match &self.kind {
-            Kind::Lookalike => {
+            Kind::Lookalike(threads) => {
                 let engine = std::env::current_exe()?.with_file_name("lookalike");
                 ensure!(engine.exists(), "{} is not built: cargo build --release", engine.display());
                 let output = text(&work.join("out"));
-                vec![text(&engine), "dedup".to_owned(), corpus, "--output".to_owned(), output, "--replace".to_owned()]
+                let fixed = ["dedup", &corpus, "--output", &output, "--replace"].map(str::to_owned);
+                let threads = threads.map(|threads| ["--threads".to_owned(), threads.to_string()]);
+                std::iter::once(text(&engine)).chain(fixed).chain(threads.into_iter().flatten()).collect()
             }
             Kind::Gaoya => vec![text(&std::env::current_exe()?), "peers-gaoya".to_owned(), corpus, found],
             Kind::Script { python, script, peer } => {
@@ -147,7 +156,7 @@ impl Tool {
 
     /// The documents that it found to have a near-duplicate, by their numbers.
     fn found(&self, work: &Path) -> Result<BTreeSet<usize>> {
-        if !matches!(self.kind, Kind::Lookalike) {
+        if !matches!(self.kind, Kind::Lookalike(_)) {
             let found = fs::read_to_string(work.join("found"))?;
             return found.lines().map(|number| Ok(number.parse()?)).collect();
         }
@@ -293,6 +302,7 @@ fn draw(rows: &[(Row, f64, f64, bool)]) -> String {
     const GAP: usize = 10;
     const LEFT: usize = 150;
     const WIDTH: f64 = 420.0;
+    let rows: Vec<_> = rows.iter().filter(|row| row.0.name != ALL_CORES).collect();
     let height = rows.len() * (BAR + GAP) + 50;
     let fastest = rows.iter().map(|row| row.0.megabytes / row.0.cpu).fold(1.0, f64::max);
     let length = |speed: f64| WIDTH * (speed * 10.0).max(1.0).log10() / (fastest * 10.0).log10();
