@@ -27,7 +27,7 @@ pub(crate) const LEAST_INDEX_BYTES: u64 = 48 << 20;
 const MOST_INDEX_BYTES: u64 = 192 << 20;
 
 /// Memory for arrays that can be in files where nobody said how much there is: more would save next to no time.
-pub(crate) const MOST_ROOM_BYTES: u64 = 256 << 20;
+pub(crate) const MOST_ROOM_BYTES: u64 = 200 << 20;
 
 /// How that memory is divided while pages are read: between the columns that candidates are found by, and what pages are called
 /// and where they are.

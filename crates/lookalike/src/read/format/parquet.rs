@@ -138,7 +138,8 @@ impl RowFile {
         let group = &self.metadata.metadata().row_groups()[group];
         let rows = u64::try_from(group.num_rows()).ok().filter(|&rows| (1..=file_bytes).contains(&rows))?;
         let wanted = || (0..group.num_columns()).filter(|&leaf| self.mask.leaf_included(leaf));
-        let has_index = wanted().all(|leaf| group.column(leaf).offset_index_offset().is_some());
+        // It is there for all columns of all groups, or not at all.
+        let has_index = self.metadata.metadata().offset_index().is_some();
         if !has_index && rows > MOST_UNINDEXED_ROWS {
             return None;
         }
@@ -231,7 +232,10 @@ impl RowReader<'_> {
                 self.reader.insert(guarded(open)?.map_err(|error| damaged(&error))?)
             }
         };
-        let Some(batch) = guarded(|| reader.next())? else { return Ok(None) };
+        let Some(batch) = guarded(|| reader.next())? else {
+            let missing = (self.stretch.first_record + rows.len() as u64).saturating_sub(self.record);
+            return if missing == 0 { Ok(None) } else { Err(damaged(&format!("{missing} rows are not there"))) };
+        };
         let batch: RecordBatch = batch.map_err(|error| damaged(&error))?;
         let rows = file.columns.rows(&batch, self.record);
         self.record += batch.num_rows() as u64;

@@ -4,6 +4,7 @@ use std::io::{self, BufRead, Read};
 
 use flate2::bufread::GzDecoder;
 use libdeflater::Decompressor;
+use memchr::memmem;
 
 /// How a member begins.
 pub(crate) const GZIP_MAGIC: &[u8] = &[0x1f, 0x8b, 0x08];
@@ -30,12 +31,17 @@ pub(crate) fn gzip_head(bytes: &[u8]) -> Option<usize> {
     (flags & RESERVED_FLAGS == 0 && at <= bytes.len()).then_some(at)
 }
 
+/// Bytes at the end of a member: a checksum and a length.
+const TRAILER_BYTES: usize = 8;
+
 /// Adds to `out` what is in a member of which `member` is all behind the head, which is quicker than step by step. False, and nothing is added, if
 /// that is wrong, empty, or more than `most` bytes.
 pub(crate) fn unpack_whole(unpacker: &mut Decompressor, member: &[u8], out: &mut Vec<u8>, most: usize) -> bool {
-    let Some((data, &[a, b, c, d, e, f, g, h])) = member.split_last_chunk::<8>() else { return false };
+    let Some((data, trailer)) = member.split_last_chunk::<TRAILER_BYTES>() else { return false };
+    let &[a, b, c, d, e, f, g, h] = trailer;
     let (sum, length) = (u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h]) as usize);
-    if length == 0 || length > most {
+    // The same end earlier: it may be there that the member ends, and something else stand behind it.
+    if length == 0 || length > most || memmem::find(data, trailer).is_some() {
         return false;
     }
     let start = out.len();

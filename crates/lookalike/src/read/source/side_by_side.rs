@@ -23,8 +23,15 @@ const READ_BYTES: usize = 256 << 10;
 /// A stretch has so many bytes, if members are shorter, and at the most.
 const STRETCH_BYTES: usize = 256 << 10;
 const LONGEST_STRETCH: usize = 2 << 20;
-/// Bytes that a member may have unpacked; a longer one is unpacked step by step.
+/// Bytes that a member may have unpacked, and about the most of a stretch; what is longer is unpacked step by step.
 const MOST_UNPACKED: usize = 16 << 20;
+/// Room that is used again.
+const MOST_SPARE: usize = 8 << 20;
+/// A longer head of a member is looked at step by step, as is one with a checksum of its own.
+const LONGEST_HEAD: usize = 4096;
+const HEAD_CHECKSUM: u8 = 2;
+/// Members that are unpacked step by step, at the most, before stretches are tried again that could not be used before.
+const MOST_ALONE: u32 = 1 << 12;
 /// Stretches that are under way for each thread.
 const AHEAD: usize = 2;
 /// Bytes that are unpacked at a time, step by step.
@@ -39,6 +46,9 @@ pub(crate) struct SideBySide<R> {
     at: usize,
     /// Whether no member has ended yet.
     is_first: bool,
+    /// Members that are unpacked step by step, and how many it were the last time that a stretch could not be used.
+    alone: u32,
+    last_alone: u32,
 }
 
 enum State<R> {
@@ -55,7 +65,8 @@ impl<R: Read> SideBySide<R> {
     pub(crate) fn new(file: R, threads: usize) -> SideBySide<R> {
         let packed = Packed { file, bytes: Vec::new(), at: 0, end: None };
         let unpackers = Unpackers::new(threads);
-        SideBySide { state: State::Ahead(packed), unpackers, bytes: Vec::new(), at: 0, is_first: true }
+        let state = State::Ahead(packed);
+        SideBySide { state, unpackers, bytes: Vec::new(), at: 0, is_first: true, alone: 0, last_alone: 0 }
     }
 
     /// Unpacks some bytes; false at the end.
@@ -73,9 +84,13 @@ impl<R: Read> SideBySide<R> {
                     self.bytes = stretch.unpacked;
                     self.is_first &= stretch.used == 0;
                     self.state = if stretch.used < stretch.packed.len() {
+                        // All that was sent behind it is in vain: the next time, that is tried later.
+                        self.last_alone = (2 * self.last_alone).clamp(1, MOST_ALONE);
+                        self.alone = self.last_alone;
                         packed.put_back(self.unpackers.take_back(stretch.packed, stretch.used));
                         State::Stuck(packed)
                     } else {
+                        self.last_alone = 0;
                         State::Ahead(packed)
                     };
                     if !self.bytes.is_empty() {
@@ -97,7 +112,9 @@ impl<R: Read> SideBySide<R> {
                         return Ok(true);
                     }
                     self.is_first = false;
-                    self.state = State::Ahead(member.into_inner());
+                    self.alone = self.alone.saturating_sub(1);
+                    let packed = member.into_inner();
+                    self.state = if self.alone > 0 { State::Stuck(packed) } else { State::Ahead(packed) };
                 }
                 State::Over => return Ok(false),
             }
@@ -152,7 +169,8 @@ impl<R: Read> Packed<R> {
             if !waiting.starts_with(GZIP_MAGIC) {
                 return None;
             }
-            let behind = waiting.get(searched..).unwrap_or_default();
+            // No further than that, whatever is at hand: where stretches end must not depend on what was read before.
+            let behind = waiting.get(searched..waiting.len().min(LONGEST_STRETCH)).unwrap_or_default();
             let mut starts = memmem::find_iter(behind, GZIP_MAGIC).map(|start| searched + start);
             let start = starts.find(|start| waiting.get(start + 3).is_none_or(|flags| flags & RESERVED_FLAGS == 0));
             let length = match start {
@@ -214,8 +232,12 @@ impl Stretch {
     fn new(packed: Vec<u8>, mut unpacked: Vec<u8>, unpacker: &mut Decompressor) -> Stretch {
         unpacked.clear();
         let mut used = 0;
-        while let Some(length) = unpack_member(&packed[used..], &mut unpacked, unpacker) {
+        while unpacked.len() < MOST_UNPACKED
+            && let Some(length) = unpack_member(&packed[used..], &mut unpacked, unpacker)
+        {
             used += length;
+            // Zeros may stand behind a member.
+            used += packed[used..].iter().take_while(|byte| **byte == 0).count();
         }
         Stretch { packed, used, unpacked }
     }
@@ -225,7 +247,8 @@ impl Stretch {
 fn unpack_member(packed: &[u8], out: &mut Vec<u8>, unpacker: &mut Decompressor) -> Option<usize> {
     let head = gzip_head(packed)?;
     let seeming_end = memmem::find(&packed[head..], GZIP_MAGIC).map_or(packed.len(), |end| head + end);
-    if unpack_whole(unpacker, &packed[head..seeming_end], out, MOST_UNPACKED) {
+    let is_plain = head <= LONGEST_HEAD && packed[3] & HEAD_CHECKSUM == 0;
+    if is_plain && unpack_whole(unpacker, &packed[head..seeming_end], out, MOST_UNPACKED) {
         return Some(seeming_end);
     }
     let (start, mut member) = (out.len(), GzDecoder::new(packed));
@@ -282,7 +305,7 @@ impl Unpackers {
             return Some(Stretch::new(packed, spare, &mut self.unpacker));
         }
         let stretch = self.under_way.pop_front()?;
-        self.spare.push(spare);
+        self.spare.extend(Some(spare).filter(|spare| spare.capacity() <= MOST_SPARE));
         Some(stretch.recv().expect("threads that unpack do not panic"))
     }
 
@@ -385,6 +408,33 @@ mod tests {
             check(&[&members[..], &vec![0; at % 5000], &members[..at]].concat());
             check(&[&members[..], b"something else", &members[..at]].concat());
         }
+    }
+
+    #[test]
+    fn a_copy_of_a_member_with_a_damaged_head_is_missed() {
+        let (same, other) = (Compression::Gzip.pack(b"the same").unwrap(), Compression::Gzip.pack(b"another").unwrap());
+        for at in 0..3 {
+            let mut damaged = same.clone();
+            damaged[at] ^= 1;
+            check(&[&same[..], &damaged, &other].concat());
+        }
+        // A head with a checksum, which is wrong.
+        let mut checked = [&other[..10], &[0, 0], &other[10..]].concat();
+        checked[3] |= HEAD_CHECKSUM;
+        check(&[&same[..], &checked, &same].concat());
+    }
+
+    #[test]
+    fn a_stretch_holds_no_more_than_it_may_and_passes_zeros() {
+        let bomb = Compression::Gzip.pack(&vec![0; MOST_UNPACKED / 2]).unwrap();
+        let stretch = Stretch::new(bomb.repeat(20), Vec::new(), &mut Decompressor::new());
+        assert_eq!((stretch.used, stretch.unpacked.len()), (2 * bomb.len(), MOST_UNPACKED));
+        check(&bomb.repeat(5));
+        let member = Compression::Gzip.pack(b"once upon a time").unwrap();
+        let padded = [&member[..], &[0; 512]].concat().repeat(9);
+        let stretch = Stretch::new(padded.clone(), Vec::new(), &mut Decompressor::new());
+        assert_eq!(stretch.used, padded.len());
+        check(&padded);
     }
 
     #[test]
