@@ -302,13 +302,15 @@ fn draw(rows: &[(Row, f64, f64, bool)]) -> String {
     const GAP: usize = 10;
     const LEFT: usize = 150;
     const WIDTH: f64 = 420.0;
-    let rows: Vec<_> = rows.iter().filter(|row| row.0.name != ALL_CORES).collect();
+    let speed_of = |row: &Row| row.megabytes / row.cpu;
+    let mut rows: Vec<_> = rows.iter().filter(|row| row.0.name != ALL_CORES).collect();
+    rows.sort_by(|one, two| speed_of(&two.0).total_cmp(&speed_of(&one.0)));
     let height = rows.len() * (BAR + GAP) + 50;
-    let fastest = rows.iter().map(|row| row.0.megabytes / row.0.cpu).fold(1.0, f64::max);
-    let length = |speed: f64| WIDTH * (speed * 10.0).max(1.0).log10() / (fastest * 10.0).log10();
+    let fastest = rows.iter().map(|row| speed_of(&row.0)).fold(1.0, f64::max);
+    let length = |speed: f64| (WIDTH * speed / fastest).max(2.0);
     let mut bars = String::new();
     for (number, (row, recall, precision, _)) in rows.iter().enumerate() {
-        let (y, speed) = (40 + number * (BAR + GAP), row.megabytes / row.cpu);
+        let (y, speed) = (40 + number * (BAR + GAP), speed_of(row));
         let name = row.name.split([',', ' ']).next().unwrap_or_default();
         let what = if row.name.contains("sets of words") { " (words)" } else { "" };
         let colour = if number == 0 { "#2f7d5b" } else { "#8a94a6" };
@@ -317,15 +319,15 @@ fn draw(rows: &[(Row, f64, f64, bool)]) -> String {
             bars,
             "<text x=\"{}\" y=\"{middle}\" text-anchor=\"end\">{name}{what}</text>\
              <rect x=\"{LEFT}\" y=\"{y}\" width=\"{:.0}\" height=\"{BAR}\" rx=\"2\" fill=\"{colour}\"/>\
-             <text x=\"{:.0}\" y=\"{middle}\">{speed:.1} MB/s · recall {recall:.3} · precision {precision:.3}</text>",
+             <text x=\"{:.0}\" y=\"{middle}\">{speed:.1} · recall {recall:.3} · precision {precision:.3}</text>",
             LEFT - 8,
             length(speed),
             end + 8.0,
         );
     }
     format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 860 {height}\" font-family=\"system-ui, sans-serif\" \
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 880 {height}\" font-family=\"system-ui, sans-serif\" \
          font-size=\"14\" fill=\"#59636e\"><text x=\"{LEFT}\" y=\"22\" font-weight=\"600\">Near-duplicates in JSON lines: MB per \
-         CPU-second, logarithmic scale</text>\n{bars}</svg>\n"
+         CPU-second</text>\n{bars}</svg>\n"
     )
 }
