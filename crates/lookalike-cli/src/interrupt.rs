@@ -16,7 +16,7 @@ pub(crate) fn explain(output: &Path) -> Result<()> {
         let advice = if can_resume(&output) {
             how_to_go_on(&output)
         } else {
-            "nothing was written; run the same command again to start over".to_owned()
+            "there is nothing to go on with yet; run the same command again to start over".to_owned()
         };
         let _ = writeln!(io::stderr(), "\ninterrupted; {advice}");
         std::process::exit(INTERRUPTED);
