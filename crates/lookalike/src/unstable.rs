@@ -17,7 +17,8 @@ pub use crate::sketch::minhash::MinHasher;
 pub use crate::sketch::projection::{Projection, distance};
 pub use crate::sketch::simhash::fingerprint;
 pub use crate::text::charset::{Decoded, decode};
-pub use crate::text::html::{ImageTerm, PageText, extract};
+pub use crate::text::html::extract;
+pub use crate::text::page_text::{ImageTerm, PageText};
 pub use crate::text::tokenize::Words;
 pub use crate::text::{PageReader, ReadPage, TextOptions};
 

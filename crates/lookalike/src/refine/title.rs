@@ -9,7 +9,8 @@ use std::sync::LazyLock;
 use regex::Regex;
 
 use crate::page::Token;
-use crate::text::html::{PageText, extract};
+use crate::text::html::extract;
+use crate::text::page_text::PageText;
 use crate::text::tokenize::{Tokenizer, Words};
 
 /// Words that name a kind of page rather than a page.

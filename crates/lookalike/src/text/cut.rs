@@ -8,7 +8,7 @@ use xxhash_rust::xxh3::xxh3_64;
 use crate::page::Token;
 use crate::spill::Fixed;
 use crate::text::frames::{ASIDE, BlockFacts, LINKS, PROSE, PROSE_WORDS};
-use crate::text::html::{ImageTerm, PageText};
+use crate::text::page_text::{ImageTerm, PageText};
 use crate::text::tokenize::{TermSink, Tokenizer, TokensAt, Words};
 use crate::text::{TextOptions, mask};
 

@@ -11,7 +11,7 @@ use crate::text::cut::{CutPage, hash_of_tokens, ranges};
 use crate::text::frames::{
     BETWEEN_EXAMPLES, BlockFacts, Frames, Learns, MarkupSignature, PageSignatures, SamplePage, sample_key,
 };
-use crate::text::html::PageText;
+use crate::text::page_text::PageText;
 use crate::text::stored::StoredBlocks;
 
 /// Bytes of a block that are kept as an example of it.

@@ -10,60 +10,11 @@ use std::ops::Range;
 use memchr::{memchr, memmem};
 use url::Url;
 
-use crate::page::Token;
 use crate::text::entities::push_unescaped;
-use crate::text::outline::{BlockPlace, Outline};
+use crate::text::outline::Outline;
+use crate::text::page_text::{ImageTerm, PageText};
 use crate::text::tag_name::{TagName, equal_bytes, find_byte, first_byte, word_at};
 use crate::text::term::term_token;
-
-/// A page's text and what stands in it beside words. Reusable.
-#[derive(Debug, Default)]
-pub struct PageText {
-    /// The text; entities decoded.
-    pub text: String,
-    /// The images: where in `text`, and the term each contributes.
-    pub images: Vec<ImageTerm>,
-    /// Where the title stands in `text`; empty if there is none.
-    pub title: Range<usize>,
-    /// Where blocks end in `text`, ascending.
-    pub block_ends: Vec<usize>,
-    /// Where the blocks stand in the markup: one place for each end, and one for what follows the last. Only if asked
-    /// for.
-    pub(super) places: Vec<BlockPlace>,
-    /// Hashes of the names that the markup gives its elements. Only if asked for.
-    pub(super) names: Vec<u64>,
-    /// Where its hyperlinks lead, in their order, repetitions included. Only if asked for.
-    pub(super) links: Vec<String>,
-    /// Finds places; kept from page to page with what it knows of names.
-    outline: Outline,
-}
-
-/// One `<img>`: a term at a place in the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct ImageTerm {
-    /// Offset into the text, at a break between terms.
-    pub at: usize,
-    /// The fingerprint of its URL or file name.
-    pub token: Token,
-}
-
-impl PageText {
-    fn clear(&mut self) {
-        self.text.clear();
-        self.images.clear();
-        self.block_ends.clear();
-        self.places.clear();
-        self.names.clear();
-        self.links.clear();
-        self.title = 0..0;
-    }
-
-    /// The title, trimmed.
-    #[must_use]
-    pub fn title(&self) -> Option<&str> {
-        self.text.get(self.title.clone()).map(str::trim).filter(|title| !title.is_empty())
-    }
-}
 
 /// What a tag does to the text around it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

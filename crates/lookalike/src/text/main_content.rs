@@ -8,7 +8,8 @@ use std::panic::catch_unwind;
 use dom_smoothie::Readability;
 use url::Url;
 
-use crate::text::html::{self, PageText};
+use crate::text::html;
+use crate::text::page_text::PageText;
 
 /// Open elements that a page may have at a time.
 const MOST_DEPTH: usize = 512;

@@ -16,6 +16,7 @@ mod main_content;
 pub mod mask;
 mod normalize;
 mod outline;
+pub mod page_text;
 mod parts;
 mod reader;
 pub mod site;

@@ -334,7 +334,8 @@ fn is_closed_by(open: TagName, name: TagName) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::text::html::{PageText, extract_with_places};
+    use crate::text::html::extract_with_places;
+    use crate::text::page_text::PageText;
 
     fn page(html: &str) -> PageText {
         let mut page = PageText::default();

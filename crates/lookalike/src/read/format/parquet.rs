@@ -242,3 +242,123 @@ impl RowReader<'_> {
         Ok(Some(rows))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::page::{PageId, SourceId};
+    use crate::read::{Corpus, ReadConfig, Source, Wanted, WantedRecord};
+    use arrow_array::{ArrayRef, StringArray};
+    use parquet::arrow::ArrowWriter;
+    use parquet::file::properties::{EnabledStatistics, WriterProperties};
+    use parquet::file::reader::{FileReader, SerializedFileReader};
+    use std::ops::ControlFlow;
+
+    fn file(rows: usize, group: usize, has_index: bool) -> Vec<u8> {
+        let column = |name: fn(usize) -> String| -> ArrayRef {
+            Arc::new((0..rows).map(|n| Some(name(n))).collect::<StringArray>())
+        };
+        let columns = [("id", column(|n| format!("r{n}"))), ("text", column(|n| format!("the text of row {n}")))];
+        let batch = RecordBatch::try_from_iter(columns).unwrap();
+        let properties = WriterProperties::builder()
+            .set_max_row_group_row_count(Some(group))
+            .set_data_page_row_count_limit(700)
+            .set_write_batch_size(100)
+            .set_dictionary_enabled(false)
+            .set_statistics_enabled(EnabledStatistics::None)
+            .set_offset_index_disabled(!has_index);
+        let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), Some(properties.build())).unwrap();
+        writer.write(&batch).unwrap();
+        writer.into_inner().unwrap()
+    }
+
+    fn corpus(file: Vec<u8>) -> Corpus {
+        let source = Source::in_memory("a.parquet", file, None).unwrap();
+        Corpus::new(vec![source], &ReadConfig::default())
+    }
+
+    /// The ids of all pages with the numbers of their records, and how many records were skipped.
+    fn read(file: Vec<u8>) -> (Vec<(String, u64)>, u64) {
+        let (corpus, mut found) = (corpus(file), Vec::new());
+        let scanned = corpus.scan().threads(3).for_each(
+            || (),
+            |(), page| Ok(page.id.map(|id| (id.into_owned(), page.record))),
+            |row| {
+                found.push(row);
+                Ok(ControlFlow::Continue(()))
+            },
+        );
+        (found, scanned.unwrap().skipped)
+    }
+
+    fn row(number: usize) -> (String, u64) {
+        (format!("r{number}"), number as u64 + 1)
+    }
+
+    #[test]
+    fn stretches_of_groups_of_every_size_give_all_rows_in_order() {
+        for (rows, group) in [(1, 10), (BATCH_ROWS, BATCH_ROWS), (40_000, 100_000), (40_000, 17_000), (9_000, 999)] {
+            for has_index in [true, false] {
+                let found = read(file(rows, group, has_index));
+                assert!(found == ((0..rows).map(row).collect(), 0), "{rows} rows in groups of {group}, {has_index}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_long_group_is_taken_apart_if_its_pages_are_known_and_gives_the_same_otherwise() {
+        let rows = usize::try_from(MOST_UNINDEXED_ROWS).unwrap() + 5000;
+        for has_index in [true, false] {
+            let bytes = file(rows, rows, has_index);
+            let corpus = corpus(bytes.clone());
+            let source = &corpus.sources[0];
+            let opened =
+                RowFile::open(Chunks::new(&source.location).unwrap(), &corpus.names).map_err(|problem| problem.1);
+            assert_eq!(opened.unwrap().stretch_rows(0, source.bytes).is_some(), has_index);
+            assert!(read(bytes) == ((0..rows).map(row).collect(), 0), "{has_index}");
+        }
+    }
+
+    #[test]
+    fn chosen_rows_are_found_wherever_they_are() {
+        let corpus = corpus(file(40_000, 25_000, true));
+        let chosen: Vec<usize> =
+            (0..40_000).step_by(7001).chain([39_999]).flat_map(|row| [row, row + 3, row + 2000]).collect();
+        let chosen: Vec<usize> = chosen
+            .into_iter()
+            .filter(|&row| row < 40_000)
+            .collect::<std::collections::BTreeSet<_>>()
+            .into_iter()
+            .collect();
+        let records = chosen.iter().map(|&row| WantedRecord {
+            source: SourceId::from_index(0),
+            record: row as u64 + 1,
+            offset: None,
+            length: 1,
+            page: PageId::from_index(row),
+        });
+        let (wanted, mut found) = (Wanted(records.collect()), Vec::new());
+        let scan = corpus.scan().threads(2).for_each_of(
+            &wanted,
+            || (),
+            |(), page, raw| Ok(raw.id.map(|id| (page.index(), id.into_owned()))),
+            |row| {
+                found.push(row);
+                Ok(ControlFlow::Continue(()))
+            },
+        );
+        scan.unwrap();
+        assert_eq!(found, chosen.iter().map(|&row| (row, format!("r{row}"))).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_damaged_page_costs_the_rows_behind_it_in_its_stretch_and_is_told() {
+        let mut bytes = file(9_000, 3_000, true);
+        let reader = SerializedFileReader::new(bytes::Bytes::from(bytes.clone())).unwrap();
+        let at = usize::try_from(reader.metadata().row_group(1).column(1).data_page_offset()).unwrap();
+        bytes[at..at + 16].fill(0xff);
+        let (found, skipped) = read(bytes);
+        assert_eq!(skipped, 1);
+        assert!(found == (0..3_000).chain(6_000..9_000).map(row).collect::<Vec<_>>(), "{} rows", found.len());
+    }
+}
